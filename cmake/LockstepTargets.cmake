@@ -1,0 +1,75 @@
+# The targets of the library: one object library per folder, one archive of them all.
+
+include(GNUInstallDirs)
+
+# Compiler settings that all of our own code shares.
+add_library(lockstep_settings INTERFACE)
+target_compile_features(lockstep_settings INTERFACE cxx_std_20)
+target_compile_options(lockstep_settings INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+                                                  $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>)
+if(LOCKSTEP_SANITIZE STREQUAL "address")
+  set(lockstep_sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(LOCKSTEP_SANITIZE STREQUAL "thread")
+  set(lockstep_sanitizers -fsanitize=thread)
+elseif(LOCKSTEP_SANITIZE)
+  message(FATAL_ERROR "LOCKSTEP_SANITIZE=${LOCKSTEP_SANITIZE}: want address, thread or nothing")
+endif()
+target_compile_options(lockstep_settings INTERFACE ${lockstep_sanitizers})
+target_link_options(lockstep_settings INTERFACE ${lockstep_sanitizers})
+find_package(Threads REQUIRED)
+target_link_libraries(lockstep_settings INTERFACE Threads::Threads)
+
+# Includes read "lockstep/core/tensor.h": the build tree has one link per public folder and config.h.
+set(LOCKSTEP_INCLUDE_DIR ${PROJECT_BINARY_DIR}/include)
+file(MAKE_DIRECTORY ${LOCKSTEP_INCLUDE_DIR}/lockstep)
+target_include_directories(lockstep_settings INTERFACE ${LOCKSTEP_INCLUDE_DIR})
+
+string(TOLOWER "${CMAKE_SYSTEM_PROCESSOR}" lockstep_processor)
+if(lockstep_processor MATCHES "^(x86_64|amd64)$")
+  set(LOCKSTEP_HAS_X86_SETS true)
+  set(LOCKSTEP_CPU_SETS baseline avx2 avx512)
+else()
+  set(LOCKSTEP_HAS_X86_SETS false)
+  set(LOCKSTEP_CPU_SETS baseline)
+endif()
+set(lockstep_flags_baseline "")
+set(lockstep_flags_avx2 -mavx2 -mfma)
+set(lockstep_flags_avx512 -mavx2 -mfma -mavx512f -mavx512vl -mavx512bw -mavx512dq -mprefer-vector-width=512)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/config.h.in ${LOCKSTEP_INCLUDE_DIR}/lockstep/config.h @ONLY)
+
+# lockstep_folder(NAME [folders it may use...]): the object library lockstep_NAME of the folder NAME.
+function(lockstep_folder name)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${name} ${LOCKSTEP_INCLUDE_DIR}/lockstep/${name} SYMBOLIC)
+  add_library(lockstep_${name} OBJECT "")
+  target_link_libraries(lockstep_${name} PUBLIC $<BUILD_INTERFACE:lockstep_settings>)
+  add_subdirectory(${PROJECT_SOURCE_DIR}/${name})
+  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_FOLDERS ${name})
+endfunction()
+
+# lockstep_cpu_sources(FILE...): compiles each file once per CPU instruction set, in a namespace of that name.
+# Such a file includes nothing with inline functions: the linker would keep one set's copy for all.
+function(lockstep_cpu_sources)
+  foreach(set ${LOCKSTEP_CPU_SETS})
+    add_library(lockstep_cpu_${set} OBJECT ${ARGN})
+    target_link_libraries(lockstep_cpu_${set} PRIVATE lockstep_settings)
+    target_compile_options(lockstep_cpu_${set} PRIVATE ${lockstep_flags_${set}} -fno-math-errno -fno-trapping-math
+                                                       -ffp-contract=fast)
+    target_compile_definitions(lockstep_cpu_${set} PRIVATE LOCKSTEP_CPU_SET=${set})
+    target_sources(lockstep_kernels PRIVATE $<TARGET_OBJECTS:lockstep_cpu_${set}>)
+  endforeach()
+endfunction()
+
+# The static library `lockstep` (alias lockstep::lockstep) of all folders.
+function(lockstep_library)
+  get_property(folders GLOBAL PROPERTY LOCKSTEP_FOLDERS)
+  add_library(lockstep STATIC)
+  add_library(lockstep::lockstep ALIAS lockstep)
+  foreach(folder ${folders})
+    target_sources(lockstep PRIVATE $<TARGET_OBJECTS:lockstep_${folder}>)
+  endforeach()
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/lockstep.h ${LOCKSTEP_INCLUDE_DIR}/lockstep/lockstep.h SYMBOLIC)
+  target_compile_features(lockstep PUBLIC cxx_std_20)
+  target_include_directories(lockstep PUBLIC $<BUILD_INTERFACE:${LOCKSTEP_INCLUDE_DIR}>
+                                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(lockstep PUBLIC Threads::Threads PRIVATE ZLIB::ZLIB $<BUILD_INTERFACE:lockstep_settings>)
+endfunction()

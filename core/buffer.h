@@ -1,0 +1,86 @@
+// Device memory with one owner, and the arenas laid out in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "lockstep/core/device.h"
+
+namespace lockstep {
+
+/// Bytes to which every place in an arena is aligned: a cache line, and any vector register.
+inline constexpr std::size_t kAlignment = 64;
+
+/// Floats in one aligned unit.
+inline constexpr std::int64_t kAlignedFloats = kAlignment / sizeof(float);
+
+[[nodiscard]] constexpr std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+/// Zeroed memory of one device, aligned to kAlignment, freed on destruction. Movable, not copyable.
+class Buffer {
+ public:
+  Buffer() = default;
+  /// Throws DeviceError naming `purpose` and the bytes when there is not enough memory.
+  Buffer(Device device, std::size_t bytes, const std::string& purpose);
+  ~Buffer();
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  template <class T>
+  [[nodiscard]] T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
+
+ private:
+  void release() noexcept;
+
+  Device device_{};
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// Where one tensor lies in an arena of floats.
+struct Place {
+  std::int64_t offset = 0;  ///< in floats, a multiple of kAlignedFloats
+  std::int64_t count = 0;   ///< in floats, without padding
+};
+
+/// Hands out places one after another, each aligned; the size is known before memory is taken.
+class ArenaLayout {
+ public:
+  Place add(std::int64_t count) {
+    const Place place{size_, count};
+    size_ = round_up(size_ + count, kAlignedFloats);
+    return place;
+  }
+  /// Floats in all, padding included.
+  [[nodiscard]] std::int64_t size() const { return size_; }
+
+ private:
+  std::int64_t size_ = 0;
+};
+
+/// One flat allocation of floats per replica and purpose. Padding is 0 and nothing writes to it.
+class Arena {
+ public:
+  Arena() = default;
+  Arena(Device device, std::int64_t floats, const std::string& purpose)
+      : buffer_(device, static_cast<std::size_t>(floats) * sizeof(float), purpose), size_(floats) {}
+
+  [[nodiscard]] float* data() const { return buffer_.as<float>(); }
+  [[nodiscard]] float* at(Place place) const { return data() + place.offset; }
+  [[nodiscard]] std::int64_t size() const { return size_; }
+
+ private:
+  Buffer buffer_;
+  std::int64_t size_ = 0;
+};
+
+}  // namespace lockstep

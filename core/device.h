@@ -1,0 +1,55 @@
+// What a replica runs on, and how a user names it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+enum class DeviceKind { cpu, cuda };
+
+/// A CUDA GPU, or one CPU core's worth of work. CPU indices only number replicas; they pin nothing.
+struct Device {
+  DeviceKind kind = DeviceKind::cpu;
+  int index = 0;
+
+  friend bool operator==(const Device&, const Device&) = default;
+  /// "cpu:3" or "cuda:0".
+  [[nodiscard]] std::string to_string() const;
+};
+
+/// Devices a World may use, in rank order.
+struct Devices {
+  std::vector<Device> list;
+  /// The user named no number: training takes the largest legal number of replicas from the list
+  /// (design: at least 16 samples of a batch each on a CPU). Otherwise it uses exactly the list.
+  bool automatic = false;
+  /// One line for the user when `auto` fell back to the CPU; empty otherwise.
+  std::string notice;
+};
+
+/// Every usable GPU, else every allowed core; what `--devices auto` means.
+[[nodiscard]] Devices available_devices();
+
+/// Parses `auto | cpu | cpu:COUNT | cuda | cuda:0,2 | cuda:0-3`. Throws UsageError for anything else
+/// and DeviceError where CUDA is asked for and cannot be had.
+[[nodiscard]] Devices parse_devices(std::string_view text);
+
+/// Cores this process may keep busy: the affinity mask, cut down to the cgroup's CPU quota. At least 1.
+[[nodiscard]] int allowed_cores();
+
+/// CPU instruction sets that kernels are compiled for, slowest first.
+enum class CpuSet { baseline, avx2, avx512 };
+
+/// "baseline", "avx2" or "avx512".
+[[nodiscard]] std::string_view name_of(CpuSet set);
+
+/// The sets this build has and this processor runs, slowest first.
+[[nodiscard]] std::vector<CpuSet> supported_cpu_sets();
+
+/// The fastest supported set, or the one that the environment variable LOCKSTEP_CPU_ISA names.
+/// Throws UsageError when that is no set, or one that this processor does not run.
+[[nodiscard]] CpuSet preferred_cpu_set();
+
+}  // namespace lockstep

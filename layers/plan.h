@@ -1,0 +1,77 @@
+// A plan: the fixed sequence of operations for one block shape, with all buffers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/buffer.h"
+#include "lockstep/core/context.h"
+#include "lockstep/core/step_state.h"
+#include "lockstep/kernels/gather.h"
+#include "lockstep/layers/layer.h"
+#include "lockstep/layers/parameter.h"
+#include "lockstep/layers/sequential.h"
+
+namespace lockstep {
+
+struct PlanOptions {
+  std::int64_t block = 0;         ///< samples computed at once; the planner rounds up to whole groups of 16 on a CPU
+  bool training = false;          ///< with loss gradient and backward pass; dropout is active
+  std::uint64_t seed = 0;         ///< keys dropout
+  std::int64_t soft_classes = 0;  ///< length of a soft target; 0 means class indices
+};
+
+/// A Sequential bound to a block shape, a device and the arenas of one replica. The order of calls for a block is
+/// gather into input() - forward - loss - backward(layer) from the last layer to the first.
+class Plan {
+ public:
+  /// `params` and, for training, `grads` are arenas of `layout` in the context's memory; they outlive the plan. The
+  /// classes of the model's output must fit the targets, else ShapeError.
+  Plan(Context& context, const Sequential& model, const ParameterLayout& layout, const Shape& input_sample,
+       const PlanOptions& options, const float* params, float* grads);
+
+  /// Samples of a block: the shape that everything here has.
+  [[nodiscard]] std::int64_t block() const { return block_; }
+  [[nodiscard]] int layers() const { return static_cast<int>(layers_.size()); }
+  /// Where the gathered block goes.
+  [[nodiscard]] const GatheredBlock& input() const { return input_; }
+  /// (N, classes) in the device's layout, after forward.
+  [[nodiscard]] ConstFloatView logits() const { return logits_; }
+  /// (N) in device memory, after loss: loss and 0 or 1 for a right prediction; both 0 without a sample.
+  [[nodiscard]] const float* losses() const { return losses_.as<float>(); }
+  [[nodiscard]] const float* correct() const { return correct_.as<float>(); }
+
+  void forward(Context& context, const StepState* state);
+  /// Computes losses(), correct() and, in a training plan, the gradient of the logits.
+  void loss(Context& context, const StepState* state);
+  /// Backward pass of one layer; its parameters' gradients are overwritten when `first_block`, else added to.
+  void backward(Context& context, const StepState* state, int layer, bool first_block);
+
+  /// A table for people: the bound layers with shapes, layouts and bytes of their buffers.
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  struct Memory;
+  [[nodiscard]] Pass pass(const StepState* state) const;
+
+  std::int64_t block_ = 0;
+  bool training_ = false;
+  GatheredBlock input_;
+  FloatView logits_;
+  FloatView dlogits_;
+  Buffer losses_;
+  Buffer correct_;
+  Buffer memory_;  ///< activations, gradients of activations, saved bytes, sample numbers and targets
+  std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<std::string> lines_;  ///< of describe()
+};
+
+/// Samples that a CPU plan computes at once for shards of `shard_samples`: the largest multiple of 16 whose activations
+/// and gradients fit 512 KiB, at least 16, at most the shard rounded up. A function of the shapes alone, never
+/// of the machine: results depend on it.
+[[nodiscard]] std::int64_t cpu_block_samples(const Sequential& model, const Shape& input_sample,
+                                             std::int64_t shard_samples);
+
+}  // namespace lockstep

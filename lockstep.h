@@ -1,0 +1,21 @@
+// Everything an embedder needs.
+#pragma once
+
+#include "lockstep/config.h"
+#include "lockstep/core/device.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/log.h"
+#include "lockstep/core/stats.h"
+#include "lockstep/core/tensor.h"
+#include "lockstep/data/dataset.h"
+#include "lockstep/data/mnist.h"
+#include "lockstep/data/synthetic.h"
+#include "lockstep/io/weights.h"
+#include "lockstep/layers/loss.h"
+#include "lockstep/layers/model.h"
+#include "lockstep/layers/sequential.h"
+#include "lockstep/layers/zoo.h"
+#include "lockstep/optim/optimizer.h"
+#include "lockstep/optim/schedule.h"
+#include "lockstep/parallel/trainer.h"
+#include "lockstep/parallel/world.h"

@@ -1,0 +1,45 @@
+// Collectives between the replicas of a world.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/context.h"
+
+namespace lockstep {
+
+/// One rank's end of a group of replicas. Every call but `abort` is collective: all ranks make the same calls in the same
+/// order, each on its own thread. After an abort, or when a rank does not arrive, calls throw CommError.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+
+  /// data[i] = sum over ranks, `count` floats of device memory, in place. On the context's stream. Equal bits on all
+  /// ranks. With `ordered` the sum is the fixed binary tree over the rank numbers (neighbours first), else whatever order
+  /// the communicator likes, the same for the same devices.
+  virtual void all_reduce(Context& context, float* data, std::int64_t count, bool ordered) = 0;
+
+  /// Host memory: recv[r] = rank r's `bytes` bytes, for every rank.
+  virtual void all_gather_host(const void* send, void* recv, std::size_t bytes) = 0;
+
+  /// Host memory: everybody gets `root`'s bytes.
+  virtual void broadcast_host(void* data, std::size_t bytes, int root) = 0;
+
+  /// Returns when all ranks are there.
+  virtual void barrier() = 0;
+
+  /// Makes every pending and later call of every rank throw CommError. Any thread, any time.
+  virtual void abort() noexcept = 0;
+};
+
+/// The communicators of `size` threads of this process on host memory; element r is rank r's. The reduction is always
+/// the rank tree, each rank summing its share of the elements.
+[[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size);
+
+}  // namespace lockstep

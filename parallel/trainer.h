@@ -1,0 +1,119 @@
+// Synchronous training of one model on all replicas of a world.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "lockstep/core/stats.h"
+#include "lockstep/data/dataset.h"
+#include "lockstep/layers/loss.h"
+#include "lockstep/layers/model.h"
+#include "lockstep/layers/sequential.h"
+#include "lockstep/optim/optimizer.h"
+#include "lockstep/optim/schedule.h"
+#include "lockstep/parallel/sharding.h"
+#include "lockstep/parallel/world.h"
+
+namespace lockstep {
+
+struct TrainerOptions {
+  std::uint64_t seed = 0;  ///< of initial weights, shuffles and dropout
+  Reduce reduce = Reduce::fast;
+  int shards = 0;          ///< of a global batch; 0: one per replica (fast) or 8 (invariant)
+  std::int64_t bucket_bytes = std::int64_t{1} << 20;  ///< gradients reduced by one collective; at least 64
+  Schedule schedule{};
+  float l2 = 0;         ///< weight of sum(w^2) / 2 over all weights, added to the loss as a term of its own
+  float clip_norm = 0;  ///< largest global gradient norm; 0: no clipping
+};
+
+/// How the samples of an epoch become steps.
+struct BatchOptions {
+  std::int64_t batch_size = 128;       ///< of the whole world
+  std::int64_t batch_per_replica = 0;  ///< above 0: batch_size is this times the replicas
+  LastBatch last_batch = LastBatch::keep;
+};
+
+struct FitOptions {
+  int epochs = 1;
+  std::int64_t batch_size = 128;       ///< as in BatchOptions
+  std::int64_t batch_per_replica = 0;  ///< as in BatchOptions
+  LastBatch last_batch = LastBatch::keep;
+  int early_stopping = 0;     ///< stop after so many epochs without a lower validation loss; 0: never
+  bool restore_best = false;  ///< end with the weights of the epoch with the lowest validation loss
+};
+
+struct FitResult {
+  int epochs = 0;              ///< finished in this call
+  bool stop_requested = false;
+  bool stopped_early = false;  ///< by early_stopping
+  int best_epoch = -1;         ///< lowest validation loss of this call; -1 without validation
+};
+
+/// Told on the calling thread while steps or evaluation chunks go by.
+struct Progress {
+  enum class Phase { training, evaluation };
+  Phase phase = Phase::training;
+  int epoch = 0;
+  std::int64_t done = 0;   ///< steps or chunks
+  std::int64_t total = 0;  ///< of this epoch or evaluation
+  double loss_ema = 0;     ///< training only
+};
+
+/// Trains a model. `fit` is begin + run_epoch + evaluate in a loop; all are there one by one as well:
+///
+///   trainer.begin(mnist.train, {.batch_size = 128});
+///   while (trainer.epoch() < 2) {
+///     const EpochStats epoch = trainer.run_epoch();
+///     const EvalStats validation = trainer.evaluate(mnist.validation);
+///   }
+class Trainer {
+ public:
+  /// The world must outlive the trainer.
+  Trainer(World& world, Sequential model, SoftmaxCrossEntropy loss, Optimizer optimizer, TrainerOptions options = {});
+  /// Goes on from a model's weights.
+  Trainer(World& world, Model model, SoftmaxCrossEntropy loss, Optimizer optimizer, TrainerOptions options = {});
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  /// Called after every epoch of `fit`, on its thread.
+  void on_epoch(std::function<void(const EpochStats&)> callback);
+  /// Called while steps and chunks go by, on the thread that called.
+  void on_progress(std::function<void(const Progress&)> callback);
+
+  /// Trains for `options.epochs` more epochs, evaluating `validation` after each. What a replica throws ends it, with
+  /// rank and device in the message. Throws UsageError for options that cannot work, ShapeError when data and model do
+  /// not fit, NonFiniteError naming the step when a gradient is not finite: the weights are those before that step.
+  FitResult fit(const Dataset& train, const Dataset& validation, const FitOptions& options);
+  FitResult fit(const Dataset& train, const FitOptions& options);
+
+  /// Sets up training on `train`: sharding, plans, buffers. Weights, moments and counters go on from before.
+  void begin(const Dataset& train, const BatchOptions& options = {});
+  /// Runs up to `steps` steps of the current epoch, shuffling when one begins; returns how many ran. Fewer at the end of
+  /// the epoch or after a stop request.
+  std::int64_t run_steps(std::int64_t steps);
+  /// Runs the rest of the current epoch and returns its figures, validation left out.
+  EpochStats run_epoch();
+  /// Exact pass over all of `data` in chunks of 256, dealt round-robin to the replicas; changes nothing in training.
+  EvalStats evaluate(const Dataset& data);
+
+  /// Asks training to stop after the current step. Safe from any thread and from signal handlers.
+  void request_stop() noexcept;
+  [[nodiscard]] bool stop_requested() const noexcept;
+
+  /// A copy of the model with the current weights.
+  [[nodiscard]] Model model() const;
+  /// Finished epochs, and updates done in all.
+  [[nodiscard]] int epoch() const;
+  [[nodiscard]] std::int64_t step() const;
+  /// How batches are split; set by `begin`.
+  [[nodiscard]] const Sharding& sharding() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep

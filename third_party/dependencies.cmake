@@ -1,0 +1,9 @@
+# Every dependency from outside is found here.
+find_package(ZLIB REQUIRED)
+find_package(nlohmann_json REQUIRED)
+if(LOCKSTEP_BUILD_APPS)
+  find_package(CLI11 REQUIRED)
+endif()
+if(LOCKSTEP_BUILD_TESTS)
+  find_package(Catch2 REQUIRED)
+endif()
