@@ -55,7 +55,7 @@ function(lockstep_cpu_sources)
     target_compile_options(lockstep_cpu_${set} PRIVATE ${lockstep_flags_${set}} -fno-math-errno -fno-trapping-math
                                                        -ffp-contract=fast)
     target_compile_definitions(lockstep_cpu_${set} PRIVATE LOCKSTEP_CPU_SET=${set})
-    target_sources(lockstep_kernels PRIVATE $<TARGET_OBJECTS:lockstep_cpu_${set}>)
+    set_property(GLOBAL APPEND PROPERTY LOCKSTEP_FOLDERS cpu_${set})
   endforeach()
 endfunction()
 

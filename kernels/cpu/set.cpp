@@ -1,0 +1,10 @@
+// All kernels of one instruction set.
+#include "lockstep/kernels/cpu/set.h"
+
+namespace lockstep::cpu::LOCKSTEP_CPU_SET {
+
+const Kernels kernels_table = {
+    .linear = linear_kernels,
+};
+
+}  // namespace lockstep::cpu::LOCKSTEP_CPU_SET

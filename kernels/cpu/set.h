@@ -1,0 +1,12 @@
+// The tables that the files of one instruction set define; set.cpp ties them together.
+#pragma once
+
+#include "lockstep/kernels/cpu/kernels.h"
+
+namespace lockstep::cpu::LOCKSTEP_CPU_SET {
+
+extern const LinearKernels linear_kernels;
+
+extern const Kernels kernels_table;
+
+}  // namespace lockstep::cpu::LOCKSTEP_CPU_SET
