@@ -15,6 +15,7 @@
 
 namespace lockstep {
 enum class CpuSet;
+struct StepState;
 }
 
 namespace lockstep::cpu {
@@ -50,10 +51,64 @@ struct LinearKernels {
                               const float* dy, float* dw, float* db, bool accumulate);
 };
 
+struct GatherKernels {
+  void (*bytes)(std::int64_t groups, std::int64_t features, const std::int32_t* sample_index,
+                const std::uint8_t* samples, float scale, float* x);
+  void (*floats)(std::int64_t groups, std::int64_t features, const std::int32_t* sample_index, const float* samples,
+                 float* x);
+};
+
+/// `count` floats in any layout.
+struct ReluKernels {
+  void (*forward)(std::int64_t count, const float* x, float* y);
+  void (*backward)(std::int64_t count, const float* y, const float* dy, float* dx);
+};
+
+/// The random numbers of one dropout layer in one epoch; `tag` is the last counter word of random_block.
+struct DropoutStream {
+  std::uint64_t seed;
+  std::uint32_t epoch, tag;
+};
+
+/// A word is kept when its upper 24 bits are at least `threshold`; what is kept is multiplied by `scale`.
+struct DropoutKernels {
+  void (*forward)(std::int64_t groups, std::int64_t features, const DropoutStream& stream,
+                  const std::int32_t* sample_index, std::uint32_t threshold, float scale, const float* x, float* y,
+                  std::uint8_t* mask);
+  void (*backward)(std::int64_t count, float scale, const std::uint8_t* mask, const float* dy, float* dx);
+};
+
+struct AdamSettings {
+  float beta1, beta2, epsilon;
+  bool epsilon_inside;
+  float weight_decay;
+};
+
+struct OptimizeKernels {
+  void (*adam)(const AdamSettings& adam, const StepState* state, const float* grads, const float* decay_mask,
+               float* params, float* first_moment, float* second_moment, std::int64_t count);
+  void (*sgd)(float momentum, bool nesterov, const StepState* state, const float* grads, float* params,
+              float* velocity, std::int64_t count);
+  void (*add_l2_gradient)(const float* factor, const float* params, float* grads, std::int64_t count);
+};
+
+/// `scratch` has a double for each chunk of `chunk` floats.
+struct ReduceKernels {
+  void (*sum_of_squares)(const float* x, std::int64_t count, std::int64_t chunk, double* scratch, double* result);
+  void (*l2_term)(const float* factor, const float* x, std::int64_t count, std::int64_t chunk, double* scratch,
+                  double* result);
+  void (*add_into)(float* dst, const float* src, std::int64_t count);
+};
+
 /// All kernels of one instruction set. References, so that set.cpp can tie the tables of the
 /// per-set files together without code that runs before main.
 struct Kernels {
   const LinearKernels& linear;
+  const GatherKernels& gather;
+  const ReluKernels& relu;
+  const DropoutKernels& dropout;
+  const OptimizeKernels& optimize;
+  const ReduceKernels& reduce;
 };
 
 /// The kernels for `set`, which the processor must support. `set` is that of a Context, which has

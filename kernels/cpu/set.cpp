@@ -5,6 +5,11 @@ namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 
 const Kernels kernels_table = {
     .linear = linear_kernels,
+    .gather = gather_kernels,
+    .relu = relu_kernels,
+    .dropout = dropout_kernels,
+    .optimize = optimize_kernels,
+    .reduce = reduce_kernels,
 };
 
 }  // namespace lockstep::cpu::LOCKSTEP_CPU_SET

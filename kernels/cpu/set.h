@@ -6,6 +6,11 @@
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 
 extern const LinearKernels linear_kernels;
+extern const GatherKernels gather_kernels;
+extern const ReluKernels relu_kernels;
+extern const DropoutKernels dropout_kernels;
+extern const OptimizeKernels optimize_kernels;
+extern const ReduceKernels reduce_kernels;
 
 extern const Kernels kernels_table;
 
