@@ -12,7 +12,7 @@ Buffer::Buffer(Device device, std::size_t bytes, const std::string& purpose)
     : device_(device), bytes_(bytes) {
   if (bytes == 0) return;
   try {
-    data_ = static_cast<std::byte*>(::operator new(bytes, std::align_val_t{kAlignment}));
+    data_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment}));
   } catch (const std::bad_alloc&) {
     throw DeviceError(message(device.to_string(), ": no memory for ", purpose, " (", bytes,
                               " bytes); use a smaller batch or fewer replicas"));
@@ -20,7 +20,9 @@ Buffer::Buffer(Device device, std::size_t bytes, const std::string& purpose)
   std::memset(data_, 0, bytes);
 }
 
-Buffer::~Buffer() { release(); }
+Buffer::~Buffer() {
+  release();
+}
 
 Buffer::Buffer(Buffer&& other) noexcept
     : device_(other.device_),
@@ -37,6 +39,8 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   return *this;
 }
 
-void Buffer::release() noexcept { ::operator delete(data_, std::align_val_t{kAlignment}); }
+void Buffer::release() noexcept {
+  ::operator delete (data_, std::align_val_t{kAlignment});
+}
 
 }  // namespace lockstep

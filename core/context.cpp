@@ -11,8 +11,8 @@ Context::Context(Device device) : Context(device, preferred_cpu_set()) {}
 Context::Context(Device device, CpuSet set) : device_(device), cpu_set_(set) {
   const std::vector<CpuSet> sets = supported_cpu_sets();
   if (std::find(sets.begin(), sets.end(), set) == sets.end()) {
-    throw UsageError(message("context: this processor does not run the instruction set ", name_of(set),
-                             "; the fastest it runs is ", name_of(sets.back())));
+    throw UsageError(message("context: this processor does not run the instruction set ",
+                             name_of(set), "; the fastest it runs is ", name_of(sets.back())));
   }
 }
 

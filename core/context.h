@@ -9,14 +9,15 @@
 
 namespace lockstep {
 
-/// Private state of a backend (streams, library handles), made by the backend and opaque to all else.
+/// Private state of a backend (streams, library handles), made by the backend and opaque to all
+/// else.
 class BackendState {
  public:
   virtual ~BackendState() = default;
 };
 
-/// One replica's place of work: its device, its instruction set or stream, its workspace. Used by one
-/// thread at a time; first argument of every operation.
+/// One replica's place of work: its device, its instruction set or stream, its workspace. Used by
+/// one thread at a time; first argument of every operation.
 class Context {
  public:
   /// On a CPU with the instruction set preferred_cpu_set().

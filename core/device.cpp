@@ -1,12 +1,12 @@
 #include "lockstep/core/device.h"
 
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+
+#include <sched.h>
+#include <unistd.h>
 
 #include "lockstep/config.h"
 #include "lockstep/core/error.h"
@@ -50,7 +50,8 @@ int parse_count(std::string_view digits, std::string_view whole) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
   if (error != std::errc{} || end != digits.data() + digits.size() || count < 1 ||
       count > kMaxCpuReplicas) {
-    throw UsageError(message("devices: '", whole, "'; after 'cpu:' comes a number of replicas from 1 to ",
+    throw UsageError(message("devices: '", whole,
+                             "'; after 'cpu:' comes a number of replicas from 1 to ",
                              kMaxCpuReplicas));
   }
   return count;
@@ -81,18 +82,22 @@ Devices parse_devices(std::string_view text) {
   if (text == "cpu") return cpu_devices(allowed_cores(), /*automatic=*/true);
   if (text.starts_with("cpu:")) return cpu_devices(parse_count(text.substr(4), text), false);
   if (text == "cuda" || text.starts_with("cuda:")) {
-    throw DeviceError(message("devices: '", text,
-                              "' asks for CUDA, but this build has no CUDA backend; use --devices cpu"));
+    throw DeviceError(
+        message("devices: '", text,
+                "' asks for CUDA, but this build has no CUDA backend; use --devices cpu"));
   }
-  throw UsageError(message("devices: '", text,
-                           "'; want auto, cpu, cpu:COUNT, cuda, cuda:0,2 or cuda:0-3"));
+  throw UsageError(
+      message("devices: '", text, "'; want auto, cpu, cpu:COUNT, cuda, cuda:0,2 or cuda:0-3"));
 }
 
 std::string_view name_of(CpuSet set) {
   switch (set) {
-    case CpuSet::baseline: return "baseline";
-    case CpuSet::avx2: return "avx2";
-    case CpuSet::avx512: return "avx512";
+    case CpuSet::baseline:
+      return "baseline";
+    case CpuSet::avx2:
+      return "avx2";
+    case CpuSet::avx512:
+      return "avx512";
   }
   return "unknown";
 }
@@ -122,9 +127,9 @@ CpuSet preferred_cpu_set() {
     if (name_of(set) == wanted) return set;
     choices += (choices.empty() ? "" : ", ") + std::string(name_of(set));
   }
-  throw UsageError(message("LOCKSTEP_CPU_ISA=", wanted,
-                           ": not an instruction set that this build and processor run; want one of ",
-                           choices));
+  throw UsageError(
+      message("LOCKSTEP_CPU_ISA=", wanted,
+              ": not an instruction set that this build and processor run; want one of ", choices));
 }
 
 }  // namespace lockstep

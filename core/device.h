@@ -32,11 +32,12 @@ struct Devices {
 /// Every usable GPU, else every allowed core; what `--devices auto` means.
 [[nodiscard]] Devices available_devices();
 
-/// Parses `auto | cpu | cpu:COUNT | cuda | cuda:0,2 | cuda:0-3`. Throws UsageError for anything else
-/// and DeviceError where CUDA is asked for and cannot be had.
+/// Parses `auto | cpu | cpu:COUNT | cuda | cuda:0,2 | cuda:0-3`. Throws UsageError for anything
+/// else and DeviceError where CUDA is asked for and cannot be had.
 [[nodiscard]] Devices parse_devices(std::string_view text);
 
-/// Cores this process may keep busy: the affinity mask, cut down to the cgroup's CPU quota. At least 1.
+/// Cores this process may keep busy: the affinity mask, cut down to the cgroup's CPU quota. At
+/// least 1.
 [[nodiscard]] int allowed_cores();
 
 /// CPU instruction sets that kernels are compiled for, slowest first.

@@ -14,7 +14,8 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// An option or argument has a value that cannot work (a batch of 0, an illegal number of replicas).
+/// An option or argument has a value that cannot work (a batch of 0, an illegal number of
+/// replicas).
 class UsageError : public Error {
  public:
   using Error::Error;

@@ -1,8 +1,8 @@
 // Counter-based random numbers: the same value for the same key and counter, on every backend.
 //
-// Philox4x32-10 of Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
-// A number depends on (seed, purpose, layer, epoch, index) alone, never on who draws it or when, so initial
-// weights, shuffles and dropout masks are equal for any number of replicas.
+// Philox4x32-10 of Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC
+// 2011). A number depends on (seed, purpose, layer, epoch, index) alone, never on who draws it or
+// when, so initial weights, shuffles and dropout masks are equal for any number of replicas.
 #pragma once
 
 #include <array>
@@ -16,7 +16,8 @@ enum class RandomPurpose : std::uint32_t { weights = 1, shuffle = 2, dropout = 3
 using PhiloxBlock = std::array<std::uint32_t, 4>;
 
 /// Ten rounds of Philox4x32 on one counter block.
-[[nodiscard]] constexpr PhiloxBlock philox4x32(PhiloxBlock counter, std::array<std::uint32_t, 2> key) {
+[[nodiscard]] constexpr PhiloxBlock philox4x32(PhiloxBlock counter,
+                                               std::array<std::uint32_t, 2> key) {
   constexpr std::uint32_t kMultiplier0 = 0xD2511F53;
   constexpr std::uint32_t kMultiplier1 = 0xCD9E8D57;
   constexpr std::uint32_t kWeyl0 = 0x9E3779B9;
@@ -33,8 +34,8 @@ using PhiloxBlock = std::array<std::uint32_t, 4>;
   return counter;
 }
 
-/// Names one stream of random numbers. `item` is a layer, parameter or sample number, `epoch` 0 where
-/// there is none.
+/// Names one stream of random numbers. `item` is a layer, parameter or sample number, `epoch` 0
+/// where there is none.
 struct RandomKey {
   std::uint64_t seed = 0;
   RandomPurpose purpose = RandomPurpose::weights;
@@ -42,13 +43,15 @@ struct RandomKey {
   std::uint32_t epoch = 0;
 };
 
-/// Four random words: number `block` of the stream `key` for `sample` (a global sample index, or 0).
-/// Counter words: block, sample, epoch, purpose << 24 | item (item < 2^24); key words: the seed.
+/// Four random words: number `block` of the stream `key` for `sample` (a global sample index, or
+/// 0). Counter words: block, sample, epoch, purpose << 24 | item (item < 2^24); key words: the
+/// seed.
 [[nodiscard]] constexpr PhiloxBlock random_block(const RandomKey& key, std::uint32_t sample,
                                                  std::uint32_t block) {
-  return philox4x32({block, sample, key.epoch,
-                     (static_cast<std::uint32_t>(key.purpose) << 24) | (key.item & 0xFFFFFFU)},
-                    {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)});
+  return philox4x32(
+      {block, sample, key.epoch,
+       (static_cast<std::uint32_t>(key.purpose) << 24) | (key.item & 0xFFFFFFU)},
+      {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)});
 }
 
 /// Uniform in [0, 1) with 24 bits, exact in float.

@@ -16,10 +16,12 @@ Shape::Shape(std::initializer_list<std::int64_t> extents) {
 
 void Shape::append(std::int64_t extent) {
   if (rank_ == kMaxRank) {
-    throw ShapeError(message("shape: more than ", kMaxRank, " extents; the largest rank is ", kMaxRank));
+    throw ShapeError(
+        message("shape: more than ", kMaxRank, " extents; the largest rank is ", kMaxRank));
   }
   if (extent < 0) {
-    throw ShapeError(message("shape: extent ", extent, " on axis ", rank_, "; extents are 0 or more"));
+    throw ShapeError(
+        message("shape: extent ", extent, " on axis ", rank_, "; extents are 0 or more"));
   }
   if (extent != 0 && count_ > kMaxCount / extent) {
     throw ShapeError("shape: the number of elements is beyond 2^62; use smaller extents");

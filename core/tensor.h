@@ -22,7 +22,8 @@ inline constexpr int kN16 = 16;
   return layout == Layout::n16 ? "n16" : "canonical";
 }
 
-/// A dense tensor somebody else owns. `data` may be null where an operation documents an optional tensor.
+/// A dense tensor somebody else owns. `data` may be null where an operation documents an optional
+/// tensor.
 template <class T>
 struct View {
   T* data = nullptr;
@@ -34,15 +35,16 @@ struct View {
       : data(data_in), shape(shape_in), layout(layout_in) {}
   /// A view of mutable elements is also a view of constant ones.
   template <class U>
-    requires(std::is_same_v<const U, T> && !std::is_same_v<U, T>)
-  View(const View<U>& other)  // NOLINT(google-explicit-constructor): mirrors T* to const T*
+  requires(std::is_same_v<const U, T> && !std::is_same_v<U, T>)
+      View(const View<U>& other)  // NOLINT(google-explicit-constructor): mirrors T* to const T*
       : data(other.data), shape(other.shape), layout(other.layout) {}
 };
 
 using FloatView = View<float>;
 using ConstFloatView = View<const float>;
 
-/// A float32 tensor in host memory, canonical layout: what users hand in and get back. A value type.
+/// A float32 tensor in host memory, canonical layout: what users hand in and get back. A value
+/// type.
 class Tensor {
  public:
   Tensor() = default;

@@ -11,17 +11,19 @@
 
 namespace lockstep {
 
-/// A data set: samples of one shape as uint8 or float32, each with a class index or a soft target. Immutable and
-/// shared: copying is cheap, and a slice shares the memory of the whole.
+/// A data set: samples of one shape as uint8 or float32, each with a class index or a soft target.
+/// Immutable and shared: copying is cheap, and a slice shares the memory of the whole.
 class Dataset {
  public:
-  /// uint8 samples; a value v counts as v * scale. `bytes` has count * sample_shape.count() values, `classes` one label
-  /// in [0, class_count) per sample. Throws DataError with the first label that is out of range, or when sizes
-  /// do not fit or there are 2^31 samples or more.
+  /// uint8 samples; a value v counts as v * scale. `bytes` has count * sample_shape.count() values,
+  /// `classes` one label in [0, class_count) per sample. Throws DataError with the first label that
+  /// is out of range, or when sizes do not fit or there are 2^31 samples or more.
   static Dataset from_bytes(std::string name, Shape sample_shape, std::vector<std::uint8_t> bytes,
-                            std::vector<std::int32_t> classes, int class_count, float scale = 1.0F / 255.0F);
+                            std::vector<std::int32_t> classes, int class_count,
+                            float scale = 1.0F / 255.0F);
   /// float32 samples (N, ...sample shape), taken as they are.
-  static Dataset from_floats(std::string name, Tensor samples, std::vector<std::int32_t> classes, int class_count);
+  static Dataset from_floats(std::string name, Tensor samples, std::vector<std::int32_t> classes,
+                             int class_count);
   /// float32 samples with soft targets (N, classes).
   static Dataset from_floats(std::string name, Tensor samples, Tensor soft_targets);
 
@@ -31,7 +33,8 @@ class Dataset {
   [[nodiscard]] int class_count() const;
   [[nodiscard]] float scale() const;
 
-  /// First sample of this slice as uint8, or null when the samples are floats; size() * sample_shape().count() values.
+  /// First sample of this slice as uint8, or null when the samples are floats; size() *
+  /// sample_shape().count() values.
   [[nodiscard]] const std::uint8_t* bytes() const;
   [[nodiscard]] const float* floats() const;
   /// size() class indices, or null with soft targets.
@@ -43,7 +46,8 @@ class Dataset {
   [[nodiscard]] Dataset slice(std::int64_t first, std::int64_t count) const;
   /// The first min(count, size()) samples.
   [[nodiscard]] Dataset take(std::int64_t count) const;
-  /// Samples [first, first + count) as floats (count, ...sample_shape), scaled: what a model's predict takes.
+  /// Samples [first, first + count) as floats (count, ...sample_shape), scaled: what a model's
+  /// predict takes.
   [[nodiscard]] Tensor tensor(std::int64_t first, std::int64_t count) const;
 
  private:

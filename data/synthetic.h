@@ -14,8 +14,8 @@ struct SyntheticOptions {
   std::uint64_t seed = 0;
 };
 
-/// 28 x 28 uint8 digits of 10 classes: strokes through a random affine map and stroke width. Equal for equal options;
-/// sample i of a split does not depend on how many there are.
+/// 28 x 28 uint8 digits of 10 classes: strokes through a random affine map and stroke width. Equal
+/// for equal options; sample i of a split does not depend on how many there are.
 [[nodiscard]] DatasetSplits synthetic_digits(const SyntheticOptions& options = {});
 
 }  // namespace lockstep

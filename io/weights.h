@@ -9,14 +9,16 @@
 
 namespace lockstep {
 
-/// Writes the model's parameters to `path` (safetensors, F32, names as "conv_1.weight", KCRS filters, (O, D) linear weights
-/// with channel-first features) through a temporary name, synced and renamed: the old file is there until the new one
-/// is whole. `metadata` goes into the header's __metadata__ beside ours (format, version, flattening). Throws IoError.
+/// Writes the model's parameters to `path` (safetensors, F32, names as "conv_1.weight", KCRS
+/// filters, (O, D) linear weights with channel-first features) through a temporary name, synced and
+/// renamed: the old file is there until the new one is whole. `metadata` goes into the header's
+/// __metadata__ beside ours (format, version, flattening). Throws IoError.
 void save_weights(const Model& model, const std::filesystem::path& path,
                   const std::map<std::string, std::string>& metadata = {});
 
-/// Reads parameters into `model`. The file must have exactly the model's names and shapes in F32; otherwise IoError
-/// names the tensor, and the model is unchanged. Sizes in the file are believed only as far as its length goes.
+/// Reads parameters into `model`. The file must have exactly the model's names and shapes in F32;
+/// otherwise IoError names the tensor, and the model is unchanged. Sizes in the file are believed
+/// only as far as its length goes.
 void load_weights(Model& model, const std::filesystem::path& path);
 
 }  // namespace lockstep

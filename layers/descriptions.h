@@ -1,9 +1,10 @@
 // The layers as users write them: plain values with designated initialisers.
 //
-//   Sequential{Conv2d{.in = 1, .out = 8, .kernel = 3, .padding = same}, MaxPool2d{.kernel = 2}, Flatten{}, ...}
+//   Sequential{Conv2d{.in = 1, .out = 8, .kernel = 3, .padding = same}, MaxPool2d{.kernel = 2},
+//   Flatten{}, ...}
 //
-// Shapes here are those of one sample, without the batch: (C, H, W) or (D). A type is a description when it has the
-// members of ReLU below; users may add their own.
+// Shapes here are those of one sample, without the batch: (C, H, W) or (D). A type is a description
+// when it has the members of ReLU below; users may add their own.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +25,14 @@ struct Extent2d {
   std::int64_t h = 1;
   std::int64_t w = 1;
   constexpr Extent2d() = default;
-  constexpr Extent2d(std::int64_t both) : h(both), w(both) {}  // NOLINT(google-explicit-constructor)
+  constexpr Extent2d(std::int64_t both)
+      : h(both), w(both) {}  // NOLINT(google-explicit-constructor)
   constexpr Extent2d(std::int64_t h_in, std::int64_t w_in) : h(h_in), w(w_in) {}
   friend bool operator==(const Extent2d&, const Extent2d&) = default;
 };
 
-/// Border around the input of a convolution or pooling: SAME (output = ceil(input / stride), TensorFlow's rule), or the
-/// same number of places on both sides of an axis.
+/// Border around the input of a convolution or pooling: SAME (output = ceil(input / stride),
+/// TensorFlow's rule), or the same number of places on both sides of an axis.
 struct Padding {
   bool is_same = false;
   Extent2d places{0};
@@ -59,6 +61,7 @@ struct Conv2d {
   std::string name{};
 
   static constexpr const char* kKind = "conv";
+  static constexpr LayerTraits kTraits{.backward_reads_y = false};
   [[nodiscard]] Shape output_shape(const Shape& in_shape) const;
   [[nodiscard]] std::vector<ParameterSpec> parameters() const;
   [[nodiscard]] std::string summary() const;
@@ -76,6 +79,7 @@ struct MaxPool2d {
   std::string name{};
 
   static constexpr const char* kKind = "pool";
+  static constexpr LayerTraits kTraits{.backward_reads_x = false, .backward_reads_y = false};
   [[nodiscard]] Shape output_shape(const Shape& in_shape) const;
   [[nodiscard]] std::vector<ParameterSpec> parameters() const { return {}; }
   [[nodiscard]] std::string summary() const;
@@ -85,7 +89,8 @@ struct MaxPool2d {
   [[nodiscard]] Window window(const Shape& in_shape) const;
 };
 
-/// Fully connected layer, parameters weight (out, in) and bias (out). Takes (D) only: put Flatten in front of it.
+/// Fully connected layer, parameters weight (out, in) and bias (out). Takes (D) only: put Flatten
+/// in front of it.
 struct Linear {
   std::int64_t in = 0;
   std::int64_t out = 0;
@@ -95,6 +100,7 @@ struct Linear {
   std::string name{};
 
   static constexpr const char* kKind = "fc";
+  static constexpr LayerTraits kTraits{.backward_reads_y = false};
   [[nodiscard]] Shape output_shape(const Shape& in_shape) const;
   [[nodiscard]] std::vector<ParameterSpec> parameters() const;
   [[nodiscard]] std::string summary() const;
@@ -108,6 +114,8 @@ struct ReLU {
   std::string name{};
 
   static constexpr const char* kKind = "relu";
+  static constexpr LayerTraits kTraits{.backward_reads_x = false,
+                                       .output = LayerTraits::Output::may_overwrite_x};
   /// Shape of a sample after the layer; throws ShapeError saying what it takes.
   [[nodiscard]] Shape output_shape(const Shape& in_shape) const { return in_shape; }
   [[nodiscard]] std::vector<ParameterSpec> parameters() const { return {}; }
@@ -125,6 +133,8 @@ struct Flatten {
   std::string name{};
 
   static constexpr const char* kKind = "flatten";
+  static constexpr LayerTraits kTraits{
+      .backward_reads_x = false, .backward_reads_y = false, .output = LayerTraits::Output::is_x};
   [[nodiscard]] Shape output_shape(const Shape& in_shape) const { return {in_shape.count()}; }
   [[nodiscard]] std::vector<ParameterSpec> parameters() const { return {}; }
   [[nodiscard]] std::string summary() const;
@@ -133,12 +143,16 @@ struct Flatten {
   [[nodiscard]] std::unique_ptr<Layer> bind(const Binding& binding) const;
 };
 
-/// Inverted dropout: in training each value is dropped with probability `rate`, the others grow by 1 / (1 - rate).
+/// Inverted dropout: in training each value is dropped with probability `rate`, the others grow by
+/// 1 / (1 - rate).
 struct Dropout {
   float rate = 0.5F;
   std::string name{};
 
   static constexpr const char* kKind = "dropout";
+  static constexpr LayerTraits kTraits{.backward_reads_x = false,
+                                       .backward_reads_y = false,
+                                       .output = LayerTraits::Output::may_overwrite_x};
   [[nodiscard]] Shape output_shape(const Shape& in_shape) const;
   [[nodiscard]] std::vector<ParameterSpec> parameters() const { return {}; }
   [[nodiscard]] std::string summary() const;

@@ -11,11 +11,26 @@
 
 namespace lockstep {
 
-/// What a pass over one block reads besides the tensors that a layer is bound to. Pointers are device memory.
+/// What a pass over one block reads besides the tensors that a layer is bound to. Pointers are
+/// device memory.
 struct Pass {
   const StepState* state = nullptr;
   const std::int32_t* sample_index = nullptr;  ///< (N) global sample numbers, -1 without a sample
   bool training = false;                       ///< dropout is active
+};
+
+/// What the planner may do with a layer's memory. A description that says nothing gets the
+/// defaults, which are always right; it says otherwise with a member `static constexpr LayerTraits
+/// kTraits`.
+struct LayerTraits {
+  enum class Output {
+    own,              ///< y never overlaps x, dx never overlaps dy
+    may_overwrite_x,  ///< y may be x, and dx may be dy
+    is_x,  ///< y always is x under another shape, dx is dy: forward and backward move nothing
+  };
+  bool backward_reads_x = true;
+  bool backward_reads_y = true;
+  Output output = Output::own;
 };
 
 /// A layer with its tensors fixed. No call allocates or waits for a device.
@@ -24,8 +39,9 @@ class Layer {
   virtual ~Layer() = default;
   /// Computes y from x.
   virtual void forward(Context& context, const Pass& pass) = 0;
-  /// Computes dx (overwritten, left out where nobody needs it) and the parameters' gradients from dy: overwritten
-  /// when `first_block`, added to otherwise. Runs after `forward` of the same block.
+  /// Computes dx (overwritten, left out where nobody needs it) and the parameters' gradients from
+  /// dy: overwritten when `first_block`, added to otherwise. Runs after `forward` of the same
+  /// block.
   virtual void backward(Context& context, const Pass& pass, bool first_block) = 0;
 };
 
@@ -41,10 +57,12 @@ struct Binding {
   std::uint64_t seed = 0;
   ConstFloatView x;
   FloatView y;
-  FloatView dx;       ///< null data: not needed
+  FloatView dx;       ///< null data: nobody needs it
   ConstFloatView dy;  ///< null data in a forward plan
   std::vector<BoundParameter> parameters;
-  std::uint8_t* saved = nullptr;  ///< what forward keeps for backward: as many bytes as the description asked for
+  /// What forward keeps for backward, as many bytes as the description asked for. Null in a forward
+  /// plan.
+  std::uint8_t* saved = nullptr;
 };
 
 }  // namespace lockstep

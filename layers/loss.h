@@ -3,8 +3,8 @@
 
 namespace lockstep {
 
-/// Mean softmax cross-entropy over the samples of the global batch. Targets are class indices or soft targets,
-/// whichever the data set has; the model's output is the logits.
+/// Mean softmax cross-entropy over the samples of the global batch. Targets are class indices or
+/// soft targets, whichever the data set has; the model's output is the logits.
 struct SoftmaxCrossEntropy {};
 
 }  // namespace lockstep

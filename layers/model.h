@@ -12,12 +12,12 @@
 
 namespace lockstep {
 
-/// A Sequential and the values of its parameters. A value type. Predicting from several threads at once is safe on
-/// separate objects only.
+/// A Sequential and the values of its parameters. A value type. Predicting from several threads at
+/// once is safe on separate objects only.
 class Model {
  public:
-  /// Starting values from the layers' initialisers and `seed`. `input_sample` is the shape of one sample, (1, 28, 28).
-  /// Throws ShapeError when the layers do not fit it or each other.
+  /// Starting values from the layers' initialisers and `seed`. `input_sample` is the shape of one
+  /// sample, (1, 28, 28). Throws ShapeError when the layers do not fit it or each other.
   Model(Sequential layers, Shape input_sample, std::uint64_t seed = 0);
 
   [[nodiscard]] const Sequential& layers() const { return layers_; }
@@ -27,13 +27,14 @@ class Model {
   [[nodiscard]] std::vector<float>& arena() { return arena_; }
   [[nodiscard]] const std::vector<float>& arena() const { return arena_; }
 
-  /// A copy of the parameter `name` ("conv_1.weight"); UsageError lists the names when there is none.
+  /// A copy of the parameter `name` ("conv_1.weight"); UsageError lists the names when there is
+  /// none.
   [[nodiscard]] Tensor parameter(const std::string& name) const;
   /// Replaces it; ShapeError when the shape differs.
   void set_parameter(const std::string& name, const Tensor& value);
 
-  /// Logits (N, classes) of samples (N, ...input_sample), computed on the CPU by the calling thread. ShapeError when
-  /// the samples have another shape.
+  /// Logits (N, classes) of samples (N, ...input_sample), computed on the CPU by the calling
+  /// thread. ShapeError when the samples have another shape.
   [[nodiscard]] Tensor predict(const Tensor& samples) const;
   /// Index of the first largest logit of every sample.
   [[nodiscard]] std::vector<int> predict_classes(const Tensor& samples) const;

@@ -10,12 +10,14 @@
 
 namespace lockstep {
 
-/// How a parameter starts. fan_in and fan_out are those of the weight (C*R*S and K*R*S for a filter, D and O for a
-/// linear layer); for a vector of n values that has no weight's fans both are n, as in the article.
+/// How a parameter starts. fan_in and fan_out are those of the weight (C*R*S and K*R*S for a
+/// filter, D and O for a linear layer); for a vector of n values that has no weight's fans both are
+/// n, as in the article.
 struct Initializer {
   enum class Kind {
     zero,
-    glorot_uniform,  ///< U(-a, a), a = sqrt(6 / (fan_in + fan_out)); Glorot and Bengio, AISTATS 2010
+    glorot_uniform,  ///< U(-a, a), a = sqrt(6 / (fan_in + fan_out)); Glorot and Bengio, AISTATS
+                     ///< 2010
     he_normal,       ///< N(0, 2 / fan_in); He et al., ICCV 2015
     normal,          ///< N(0, stddev^2)
   };
@@ -26,7 +28,9 @@ struct Initializer {
 inline constexpr Initializer zero{};
 inline constexpr Initializer glorot_uniform{Initializer::Kind::glorot_uniform};
 inline constexpr Initializer he_normal{Initializer::Kind::he_normal};
-[[nodiscard]] constexpr Initializer normal(float stddev) { return {Initializer::Kind::normal, stddev}; }
+[[nodiscard]] constexpr Initializer normal(float stddev) {
+  return {Initializer::Kind::normal, stddev};
+}
 
 /// One parameter of a layer, as its description states it.
 struct ParameterSpec {
@@ -48,8 +52,9 @@ struct Parameter {
 
 class Sequential;
 
-/// The one layout that the arenas of parameters, gradients and moments share: layers in reverse order, so that the
-/// gradients that are ready first lie together; inside a layer in the order of its specs; each 64-byte aligned.
+/// The one layout that the arenas of parameters, gradients and moments share: layers in reverse
+/// order, so that the gradients that are ready first lie together; inside a layer in the order of
+/// its specs; each 64-byte aligned.
 class ParameterLayout {
  public:
   explicit ParameterLayout(const Sequential& model);
@@ -70,8 +75,8 @@ class ParameterLayout {
   std::int64_t size_ = 0;
 };
 
-/// Fills `arena` (host memory, layout.size() floats) with the starting values; they depend on `seed`, the parameter's
-/// number and the element's index alone.
+/// Fills `arena` (host memory, layout.size() floats) with the starting values; they depend on
+/// `seed`, the parameter's number and the element's index alone.
 void initialize_parameters(const ParameterLayout& layout, std::uint64_t seed, float* arena);
 
 }  // namespace lockstep

@@ -16,60 +16,77 @@
 
 namespace lockstep {
 
+struct Blueprint;
+
 struct PlanOptions {
-  std::int64_t block = 0;         ///< samples computed at once; the planner rounds up to whole groups of 16 on a CPU
+  std::int64_t block =
+      0;  ///< samples computed at once; the planner rounds up to whole groups of 16 on a CPU
   bool training = false;          ///< with loss gradient and backward pass; dropout is active
   std::uint64_t seed = 0;         ///< keys dropout
   std::int64_t soft_classes = 0;  ///< length of a soft target; 0 means class indices
 };
 
-/// A Sequential bound to a block shape, a device and the arenas of one replica. The order of calls for a block is
-/// gather into input() - forward - loss - backward(layer) from the last layer to the first.
+/// A Sequential bound to a block shape, a device and the arenas of one replica. The order of calls
+/// for a block is gather into input() - forward - loss - backward(layer) from the last layer to the
+/// first.
 class Plan {
  public:
-  /// `params` and, for training, `grads` are arenas of `layout` in the context's memory; they outlive the plan. The
-  /// classes of the model's output must fit the targets, else ShapeError.
-  Plan(Context& context, const Sequential& model, const ParameterLayout& layout, const Shape& input_sample,
-       const PlanOptions& options, const float* params, float* grads);
+  /// `params` and, for training, `grads` are arenas of `layout` in the context's memory; they
+  /// outlive the plan. `layout` is that of `model`, else UsageError. The model's output is one row
+  /// of logits, as long as a soft target where there are some, else ShapeError. What a description
+  /// throws gets the layer's name in front.
+  Plan(Context& context, const Sequential& model, const ParameterLayout& layout,
+       const Shape& input_sample, const PlanOptions& options, const float* params, float* grads);
 
   /// Samples of a block: the shape that everything here has.
   [[nodiscard]] std::int64_t block() const { return block_; }
   [[nodiscard]] int layers() const { return static_cast<int>(layers_.size()); }
   /// Where the gathered block goes.
   [[nodiscard]] const GatheredBlock& input() const { return input_; }
-  /// (N, classes) in the device's layout, after forward.
+  /// (N, classes) in the device's layout: valid after forward, in a training plan until backward
+  /// begins.
   [[nodiscard]] ConstFloatView logits() const { return logits_; }
-  /// (N) in device memory, after loss: loss and 0 or 1 for a right prediction; both 0 without a sample.
+  /// (N) in device memory, after loss: loss and 0 or 1 for a right prediction; both 0 without a
+  /// sample.
   [[nodiscard]] const float* losses() const { return losses_.as<float>(); }
   [[nodiscard]] const float* correct() const { return correct_.as<float>(); }
 
   void forward(Context& context, const StepState* state);
   /// Computes losses(), correct() and, in a training plan, the gradient of the logits.
   void loss(Context& context, const StepState* state);
-  /// Backward pass of one layer; its parameters' gradients are overwritten when `first_block`, else added to.
+  /// Backward pass of one layer; its parameters' gradients are overwritten when `first_block`, else
+  /// added to. Does nothing for layers below the first one with parameters. Throws UsageError in a
+  /// forward plan.
   void backward(Context& context, const StepState* state, int layer, bool first_block);
 
   /// A table for people: the bound layers with shapes, layouts and bytes of their buffers.
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] const std::string& describe() const { return description_; }
 
  private:
-  struct Memory;
+  void allocate(Context& context, const Blueprint& blueprint, const Shape& output,
+                std::int64_t soft_classes);
   [[nodiscard]] Pass pass(const StepState* state) const;
 
   std::int64_t block_ = 0;
   bool training_ = false;
+  int first_backward_ = 0;  ///< layers below it have no parameters under them: no backward pass
   GatheredBlock input_;
   FloatView logits_;
   FloatView dlogits_;
   Buffer losses_;
   Buffer correct_;
-  Buffer memory_;  ///< activations, gradients of activations, saved bytes, sample numbers and targets
+  Buffer
+      memory_;  ///< activations, gradients of activations, saved bytes: places are shared over time
+  Buffer targets_;  ///< sample numbers and targets
+  /// One per layer of the model; null where a neighbour's Layer does its work too.
   std::vector<std::unique_ptr<Layer>> layers_;
-  std::vector<std::string> lines_;  ///< of describe()
+  std::vector<std::string> names_;  ///< of the layers, for messages
+  std::string description_;         ///< what describe() returns
 };
 
-/// Samples that a CPU plan computes at once for shards of `shard_samples`: the largest multiple of 16 whose activations
-/// and gradients fit 512 KiB, at least 16, at most the shard rounded up. A function of the shapes alone, never
+/// Samples that a CPU plan computes at once for shards of `shard_samples`: as many groups of 16 as
+/// fit 512 KiB with the activations, their gradients and saved bytes that a training plan holds for
+/// a group; at least one group, at most the shard rounded up. A function of the shapes alone, never
 /// of the machine: results depend on it.
 [[nodiscard]] std::int64_t cpu_block_samples(const Sequential& model, const Shape& input_sample,
                                              std::int64_t shard_samples);

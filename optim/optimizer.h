@@ -40,13 +40,15 @@ struct Sgd {
 /// One of the above, checked.
 class Optimizer {
  public:
-  /// Throws UsageError for values that cannot work: epsilon not above 0, a beta outside [0, 1), lr negative or not finite.
+  /// Throws UsageError for values that cannot work: epsilon not above 0, a beta outside [0, 1), lr
+  /// negative or not finite.
   Optimizer(Adam adam);    // NOLINT(google-explicit-constructor)
   Optimizer(AdamW adamw);  // NOLINT(google-explicit-constructor)
   Optimizer(Sgd sgd);      // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] double base_lr() const;
-  /// Names of the moments it keeps per parameter, in the order `update` takes them: {"exp_avg", "exp_avg_sq"} or
+  /// Names of the moments it keeps per parameter, in the order `update` takes them: {"exp_avg",
+  /// "exp_avg_sq"} or
   /// {"momentum"} or none.
   [[nodiscard]] std::vector<std::string> moment_names() const;
   /// "adam", "adamw" or "sgd".
@@ -55,10 +57,10 @@ class Optimizer {
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] bool needs_decay_mask() const;
 
-  /// One update of `count` floats; arenas of one layout, see kernels/optimize.h. `decay_mask` may be null unless
-  /// needs_decay_mask(). `moments` has as many pointers as moment_names().
-  void update(Context& context, const StepState* state, const float* grads, const float* decay_mask, float* params,
-              float* const* moments, std::int64_t count) const;
+  /// One update of `count` floats; arenas of one layout, see kernels/optimize.h. `decay_mask` may
+  /// be null unless needs_decay_mask(). `moments` has as many pointers as moment_names().
+  void update(Context& context, const StepState* state, const float* grads, const float* decay_mask,
+              float* params, float* const* moments, std::int64_t count) const;
 
   [[nodiscard]] const std::variant<Adam, AdamW, Sgd>& value() const { return value_; }
 

@@ -23,8 +23,9 @@ struct StepDecay {
   double factor = 0.1;
 };
 
-/// Linear from base / warmup_steps up to base over the first `warmup_steps` steps, then half a cosine from base down to
-/// `min` at the last step. Loshchilov and Hutter, "SGDR" (ICLR 2017), without restarts.
+/// Linear from base / warmup_steps up to base over the first `warmup_steps` steps, then half a
+/// cosine from base down to `min` at the last step. Loshchilov and Hutter, "SGDR" (ICLR 2017),
+/// without restarts.
 struct CosineDecay {
   std::int64_t warmup_steps = 0;
   double min = 0;

@@ -8,11 +8,21 @@
 #include <vector>
 
 #include "lockstep/core/context.h"
+#include "lockstep/core/error.h"
 
 namespace lockstep {
 
-/// One rank's end of a group of replicas. Every call but `abort` is collective: all ranks make the same calls in the same
-/// order, each on its own thread. After an abort, or when a rank does not arrive, calls throw CommError.
+/// The CommError of a call that ended because somebody aborted: a consequence, never the cause.
+/// World tells the two apart by it and throws the cause.
+class CommAborted : public CommError {
+ public:
+  using CommError::CommError;
+};
+
+/// One rank's end of a group of replicas. Every call but `abort` is collective: all ranks make the
+/// same calls in the same order, each on its own thread. After an abort calls throw CommAborted;
+/// where a rank makes another call than the rest, or has destroyed its communicator, they throw
+/// CommError.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -20,9 +30,9 @@ class Communicator {
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
 
-  /// data[i] = sum over ranks, `count` floats of device memory, in place. On the context's stream. Equal bits on all
-  /// ranks. With `ordered` the sum is the fixed binary tree over the rank numbers (neighbours first), else whatever order
-  /// the communicator likes, the same for the same devices.
+  /// data[i] = sum over ranks, `count` floats of device memory, in place. On the context's stream.
+  /// Equal bits on all ranks. With `ordered` the sum is the fixed binary tree over the rank numbers
+  /// (neighbours first), else whatever order the communicator likes, the same for the same devices.
   virtual void all_reduce(Context& context, float* data, std::int64_t count, bool ordered) = 0;
 
   /// Host memory: recv[r] = rank r's `bytes` bytes, for every rank.
@@ -38,8 +48,9 @@ class Communicator {
   virtual void abort() noexcept = 0;
 };
 
-/// The communicators of `size` threads of this process on host memory; element r is rank r's. The reduction is always
-/// the rank tree, each rank summing its share of the elements.
+/// The communicators of `size` threads of this process on host memory; element r is rank r's. The
+/// reduction is always the rank tree, each rank summing its share of the elements. No call
+/// allocates. Throws UsageError for a size below 1.
 [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_thread_communicators(int size);
 
 }  // namespace lockstep

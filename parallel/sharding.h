@@ -23,8 +23,9 @@ inline constexpr int kInvariantShards = 8;
 /// Samples that a CPU replica gets at least when the number of replicas is left to us.
 inline constexpr std::int64_t kSamplesPerReplica = 16;
 
-/// Shards of equal shape; rank r computes shards [r * per_replica, (r + 1) * per_replica). Shard s holds places
-/// [s * shard_samples, (s + 1) * shard_samples) of the batch; places beyond the batch are empty.
+/// Shards of equal shape; rank r computes shards [r * per_replica, (r + 1) * per_replica). Shard s
+/// holds places [s * shard_samples, (s + 1) * shard_samples) of the batch; places beyond the batch
+/// are empty.
 struct Sharding {
   int replicas = 1;
   int shards = 1;
@@ -35,14 +36,17 @@ struct Sharding {
   friend bool operator==(const Sharding&, const Sharding&) = default;
 };
 
-/// Decides it. `shards` 0 means the mode's default; `batch_per_replica` above 0 replaces `batch_size`. With
-/// devices.automatic the largest legal number of replicas is taken, on a CPU one that leaves each at least
-/// kSamplesPerReplica samples. Throws UsageError saying what would be legal: batch sizes below 1 or above 2^24, shards that are
-/// not a multiple of the replicas or, in invariant mode, no power of two.
-[[nodiscard]] Sharding make_sharding(const Devices& devices, Reduce reduce, int shards, std::int64_t batch_size,
-                                     std::int64_t batch_per_replica);
+/// Decides it. `shards` 0 means the mode's default; `batch_per_replica` above 0 replaces
+/// `batch_size`. With devices.automatic the largest legal number of replicas is taken, on a CPU one
+/// that leaves each at least kSamplesPerReplica samples (with `batch_per_replica` each has what was
+/// asked for). Throws UsageError saying what would be legal: no devices, batch sizes below 1 or
+/// above 2^24, shards that are above 2^16, not a multiple of the replicas or, in invariant mode, no
+/// power of two.
+[[nodiscard]] Sharding make_sharding(const Devices& devices, Reduce reduce, int shards,
+                                     std::int64_t batch_size, std::int64_t batch_per_replica);
 
 /// Steps of an epoch of `samples` samples.
-[[nodiscard]] std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch_size, LastBatch last_batch);
+[[nodiscard]] std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch_size,
+                                           LastBatch last_batch);
 
 }  // namespace lockstep

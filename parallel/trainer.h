@@ -21,10 +21,12 @@ namespace lockstep {
 struct TrainerOptions {
   std::uint64_t seed = 0;  ///< of initial weights, shuffles and dropout
   Reduce reduce = Reduce::fast;
-  int shards = 0;          ///< of a global batch; 0: one per replica (fast) or 8 (invariant)
-  std::int64_t bucket_bytes = std::int64_t{1} << 20;  ///< gradients reduced by one collective; at least 64
+  int shards = 0;  ///< of a global batch; 0: one per replica (fast) or 8 (invariant)
+  std::int64_t bucket_bytes = std::int64_t{1}
+                              << 20;  ///< gradients reduced by one collective; at least 64
   Schedule schedule{};
-  float l2 = 0;         ///< weight of sum(w^2) / 2 over all weights, added to the loss as a term of its own
+  float l2 =
+      0;  ///< weight of sum(w^2) / 2 over all weights, added to the loss as a term of its own
   float clip_norm = 0;  ///< largest global gradient norm; 0: no clipping
 };
 
@@ -33,6 +35,7 @@ struct BatchOptions {
   std::int64_t batch_size = 128;       ///< of the whole world
   std::int64_t batch_per_replica = 0;  ///< above 0: batch_size is this times the replicas
   LastBatch last_batch = LastBatch::keep;
+  int epochs = 1;  ///< that will be run: what a schedule with an end (CosineDecay) is laid out for
 };
 
 struct FitOptions {
@@ -40,12 +43,12 @@ struct FitOptions {
   std::int64_t batch_size = 128;       ///< as in BatchOptions
   std::int64_t batch_per_replica = 0;  ///< as in BatchOptions
   LastBatch last_batch = LastBatch::keep;
-  int early_stopping = 0;     ///< stop after so many epochs without a lower validation loss; 0: never
+  int early_stopping = 0;  ///< stop after so many epochs without a lower validation loss; 0: never
   bool restore_best = false;  ///< end with the weights of the epoch with the lowest validation loss
 };
 
 struct FitResult {
-  int epochs = 0;              ///< finished in this call
+  int epochs = 0;  ///< finished in this call
   bool stop_requested = false;
   bool stopped_early = false;  ///< by early_stopping
   int best_epoch = -1;         ///< lowest validation loss of this call; -1 without validation
@@ -61,7 +64,8 @@ struct Progress {
   double loss_ema = 0;     ///< training only
 };
 
-/// Trains a model. `fit` is begin + run_epoch + evaluate in a loop; all are there one by one as well:
+/// Trains a model. `fit` is begin + run_epoch + evaluate in a loop; all are there one by one as
+/// well:
 ///
 ///   trainer.begin(mnist.train, {.batch_size = 128});
 ///   while (trainer.epoch() < 2) {
@@ -71,9 +75,11 @@ struct Progress {
 class Trainer {
  public:
   /// The world must outlive the trainer.
-  Trainer(World& world, Sequential model, SoftmaxCrossEntropy loss, Optimizer optimizer, TrainerOptions options = {});
+  Trainer(World& world, Sequential model, SoftmaxCrossEntropy loss, Optimizer optimizer,
+          TrainerOptions options = {});
   /// Goes on from a model's weights.
-  Trainer(World& world, Model model, SoftmaxCrossEntropy loss, Optimizer optimizer, TrainerOptions options = {});
+  Trainer(World& world, Model model, SoftmaxCrossEntropy loss, Optimizer optimizer,
+          TrainerOptions options = {});
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
@@ -83,25 +89,30 @@ class Trainer {
   /// Called while steps and chunks go by, on the thread that called.
   void on_progress(std::function<void(const Progress&)> callback);
 
-  /// Trains for `options.epochs` more epochs, evaluating `validation` after each. What a replica throws ends it, with
-  /// rank and device in the message. Throws UsageError for options that cannot work, ShapeError when data and model do
-  /// not fit, NonFiniteError naming the step when a gradient is not finite: the weights are those before that step.
+  /// Trains for `options.epochs` more epochs, evaluating `validation` after each. What a replica
+  /// throws ends it, with rank and device in the message. Throws UsageError for options that cannot
+  /// work, ShapeError when data and model do not fit, NonFiniteError naming the step when a
+  /// gradient is not finite: the weights are those before that step.
   FitResult fit(const Dataset& train, const Dataset& validation, const FitOptions& options);
   FitResult fit(const Dataset& train, const FitOptions& options);
 
-  /// Sets up training on `train`: sharding, plans, buffers. Weights, moments and counters go on from before.
+  /// Sets up training on `train`: sharding, plans, buffers. Weights, moments and counters go on
+  /// from before; an epoch that was under way ends here.
   void begin(const Dataset& train, const BatchOptions& options = {});
-  /// Runs up to `steps` steps of the current epoch, shuffling when one begins; returns how many ran. Fewer at the end of
-  /// the epoch or after a stop request.
+  /// Runs up to `steps` steps of the current epoch, shuffling when one begins; returns how many
+  /// ran. Fewer at the end of the epoch or after a stop request.
   std::int64_t run_steps(std::int64_t steps);
   /// Runs the rest of the current epoch and returns its figures, validation left out.
   EpochStats run_epoch();
-  /// Exact pass over all of `data` in chunks of 256, dealt round-robin to the replicas; changes nothing in training.
+  /// Exact pass over all of `data` in chunks of 256, dealt round-robin to the replicas; changes
+  /// nothing in training.
   EvalStats evaluate(const Dataset& data);
 
   /// Asks training to stop after the current step. Safe from any thread and from signal handlers.
   void request_stop() noexcept;
   [[nodiscard]] bool stop_requested() const noexcept;
+  /// Takes a stop request back; `fit` does so when it returns.
+  void clear_stop() noexcept;
 
   /// A copy of the model with the current weights.
   [[nodiscard]] Model model() const;

@@ -16,8 +16,8 @@ struct WorldOptions {
   LogSink log;  ///< notices and warnings; nothing is printed
 };
 
-/// A set of devices with one thread per replica, started when first used and kept. Rank 0's work runs on the thread that
-/// calls `run`. One `run` at a time.
+/// A set of devices with one thread per replica, started when first used and kept. Rank 0's work
+/// runs on the thread that calls `run`. One `run` at a time.
 class World {
  public:
   explicit World(WorldOptions options = {});
@@ -30,9 +30,10 @@ class World {
   [[nodiscard]] int max_replicas() const;
   [[nodiscard]] const LogSink& log() const;
 
-  /// Runs `work(communicator)` for ranks 0..replicas-1, each on its own thread, and returns when all are done. When one
-  /// throws, all communicators abort, every thread comes back, and the first error is thrown here, with rank and device
-  /// in front of its message (its type is kept for Lockstep's own errors). The world can be used again after that.
+  /// Runs `work(communicator)` for ranks 0..replicas-1, each on its own thread, and returns when
+  /// all are done. When one throws, all communicators abort, every thread comes back, and the first
+  /// error is thrown here, with rank and device in front of its message (its type is kept for
+  /// Lockstep's own errors). The world can be used again after that.
   void run(int replicas, const std::function<void(Communicator&)>& work);
 
  private:

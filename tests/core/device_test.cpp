@@ -2,6 +2,7 @@
 
 #include "lockstep/core/context.h"
 #include "lockstep/core/error.h"
+
 #include "support/catch.h"
 
 using namespace lockstep;
@@ -17,7 +18,8 @@ TEST_CASE("device lists are parsed", "[core]") {
 }
 
 TEST_CASE("device lists that mean nothing are refused with what is legal", "[core]") {
-  for (const char* text : {"", "gpu", "cpu:", "cpu:0", "cpu:-1", "cpu:x", "cpu:2x", "cpu:99999999999", "CPU", "cpus"}) {
+  for (const char* text : {"", "gpu", "cpu:", "cpu:0", "cpu:-1", "cpu:x", "cpu:2x",
+                           "cpu:99999999999", "CPU", "cpus"}) {
     INFO(text);
     CHECK_THROWS_AS(parse_devices(text), UsageError);
   }

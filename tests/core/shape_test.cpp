@@ -3,6 +3,7 @@
 #include "lockstep/core/buffer.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/tensor.h"
+
 #include "support/catch.h"
 #include "support/throws.h"
 

@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+
 #include "support/catch.h"
 
 namespace lockstep::test {
 
-/// Runs `call` and returns what() of the lockstep::Error of type E that it throws; fails the test when it throws none.
+/// Runs `call` and returns what() of the lockstep::Error of type E that it throws; fails the test
+/// when it throws none.
 template <class E = Error, class F>
 std::string message_of(F&& call) {
   try {

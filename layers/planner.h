@@ -1,0 +1,46 @@
+// What a plan decides before it takes memory: layout, block, which tensors share a place. Internal.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/core/context.h"
+#include "lockstep/core/tensor.h"
+#include "lockstep/layers/memory_map.h"
+#include "lockstep/layers/sequential.h"
+
+namespace lockstep {
+
+/// The layout that a device computes on, and how many samples make a whole group there.
+struct BlockForm {
+  Layout layout = Layout::canonical;
+  std::int64_t group = 1;
+};
+[[nodiscard]] BlockForm block_form(DeviceKind kind);
+
+/// One layer's tensors: batch shapes, and numbers in the memory map (-1: there is none). Layers
+/// that share a tensor, or work in place, have the same number.
+struct PlannedLayer {
+  Shape x_shape;
+  Shape y_shape;
+  int x = -1;
+  int y = -1;
+  int dx = -1;
+  int dy = -1;
+  int saved = -1;
+};
+
+struct Blueprint {
+  std::int64_t block = 0;
+  Layout layout = Layout::canonical;
+  std::vector<PlannedLayer> layers;
+  int first_backward =
+      0;  ///< the lowest layer with a backward pass; the number of layers when there is none
+  MemoryMap memory;  ///< placed
+};
+
+/// Plans `model` for blocks of `block` samples, rounded up to whole groups. Errors name the layer.
+[[nodiscard]] Blueprint make_blueprint(const Sequential& model, const Shape& input_sample,
+                                       std::int64_t block, BlockForm form, bool training);
+
+}  // namespace lockstep

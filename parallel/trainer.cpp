@@ -1,0 +1,395 @@
+#include "lockstep/parallel/trainer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/data/permutation.h"
+#include "lockstep/parallel/replica.h"
+
+namespace lockstep {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void check(const TrainerOptions& options) {
+  if (!(options.l2 >= 0) || options.l2 == std::numeric_limits<float>::infinity()) {
+    throw UsageError(message("trainer: l2 is ", options.l2, ", want a finite number from 0 up"));
+  }
+  if (!(options.clip_norm >= 0)) {
+    throw UsageError(message("trainer: clip_norm is ", options.clip_norm,
+                             ", want a number from 0 up (0: no clipping)"));
+  }
+  if (options.shards < 0)
+    throw UsageError(message("trainer: shards is ", options.shards, ", want 0 or more"));
+}
+
+}  // namespace
+
+struct Trainer::Impl {
+  Impl(World& world_in, Sequential model_in, Optimizer optimizer_in, TrainerOptions options_in)
+      : world(world_in),
+        model(std::move(model_in)),
+        layout(model),
+        optimizer(std::move(optimizer_in)),
+        options(std::move(options_in)) {
+    check(options);
+    (void)make_buckets(layout, options.bucket_bytes);  // refuses a bad bucket size now
+    start.params.resize(static_cast<std::size_t>(layout.size()));
+    start.moments.assign(optimizer.moment_names().size(), std::vector<float>(start.params.size()));
+  }
+
+  /// Makes `count` replicas that go on from where training stands. Each is made by the thread that
+  /// drives it.
+  void make_replicas(int count) {
+    if (static_cast<int>(replicas.size()) == count) return;
+    if (!replicas.empty()) start = replicas[0]->export_state();
+    replicas.clear();
+    std::vector<std::unique_ptr<Replica>> made(static_cast<std::size_t>(count));
+    const ReplicaSetup setup{model,        layout,           optimizer,
+                             options.seed, options.reduce,   options.bucket_bytes,
+                             options.l2,   options.clip_norm};
+    world.run(count, [&](Communicator& communicator) {
+      const auto rank = static_cast<std::size_t>(communicator.rank());
+      made[rank] = std::make_unique<Replica>(world.devices().list[rank], setup, start);
+    });
+    replicas = std::move(made);
+  }
+
+  void for_each_replica(const std::function<void(Replica&, Communicator&)>& work) {
+    world.run(static_cast<int>(replicas.size()), [&](Communicator& communicator) {
+      work(*replicas[static_cast<std::size_t>(communicator.rank())], communicator);
+    });
+  }
+
+  void require_begun() const {
+    if (!train) throw UsageError("trainer: no training data yet; call fit or begin first");
+  }
+
+  [[nodiscard]] const StepState& state() const {
+    return replicas.empty() ? start.step : replicas[0]->state();
+  }
+
+  [[nodiscard]] double rate(std::int64_t step_in_epoch) const {
+    const std::int64_t epoch = state().epoch;
+    return options.schedule.rate(optimizer.base_lr(), {.epoch = epoch,
+                                                       .step = epoch * steps + step_in_epoch,
+                                                       .total_steps = total_epochs * steps});
+  }
+
+  /// Lays out the epoch that training stands at.
+  void open_epoch() {
+    shuffle_epoch(options.seed, state().epoch, train->size(), permutation);
+    learning_rates.resize(static_cast<std::size_t>(steps));
+    for (std::int64_t i = 0; i < steps; ++i)
+      learning_rates[static_cast<std::size_t>(i)] = static_cast<float>(rate(i));
+    const EpochTables tables{.permutation = permutation.data(),
+                             .samples = train->size(),
+                             .learning_rates = learning_rates.data(),
+                             .steps = steps,
+                             .batch_size = sharding.batch_size};
+    for (const auto& replica : replicas) replica->open_epoch(tables, stop_flag());
+    epoch_open = true;
+  }
+
+  void close_epoch() {
+    for (const auto& replica : replicas) replica->close_epoch();
+    epoch_open = false;
+    train_seconds = 0;
+  }
+
+  [[nodiscard]] std::int64_t steps_left() const { return steps - state().step_in_epoch; }
+
+  std::int64_t run_steps(std::int64_t wanted);
+  [[nodiscard]] EpochStats epoch_stats() const;
+
+  std::uint32_t* stop_flag() { return &stop; }
+
+  World& world;
+  Sequential model;
+  ParameterLayout layout;
+  Optimizer optimizer;
+  TrainerOptions options;
+  TrainingState start;  ///< what replicas are made from
+  std::optional<Shape> input_sample;
+
+  std::vector<std::unique_ptr<Replica>> replicas;
+  std::optional<Dataset> train;
+  Sharding sharding;
+  std::int64_t steps = 0;         ///< of an epoch
+  std::int64_t total_epochs = 0;  ///< that the schedule is laid out for
+  std::vector<std::int32_t> permutation;
+  std::vector<float> learning_rates;
+  bool epoch_open = false;
+  double train_seconds = 0;  ///< of the open epoch so far
+
+  std::uint32_t stop =
+      0;  ///< read and written through std::atomic_ref: it is handed to devices as plain memory
+  std::function<void(const EpochStats&)> on_epoch;
+  std::function<void(const Progress&)> on_progress;
+};
+
+std::int64_t Trainer::Impl::run_steps(std::int64_t wanted) {
+  require_begun();
+  const Clock::time_point begun = Clock::now();
+  if (epoch_open && steps_left() == 0) close_epoch();
+  if (!epoch_open) open_epoch();
+  const std::int64_t count = std::min(wanted, steps_left());
+  const std::int64_t first = state().step_in_epoch;
+  for_each_replica([&](Replica& replica, Communicator& communicator) {
+    replica.thaw();
+    for (std::int64_t i = 0; i < count; ++i) {
+      replica.step(communicator);
+      const StepState& now = replica.state();
+      // The reduced gradient is the same everywhere, so all replicas leave together.
+      if (now.frozen != 0) {
+        const std::string name = replica.first_nonfinite_gradient();
+        throw NonFiniteError(message(
+            "training: at step ", now.step_in_epoch, " of epoch ", now.epoch,
+            " the gradient is not finite", name.empty() ? "" : ", first in " + name,
+            "; the weights are those before that step. Lower the learning rate, set clip_norm "
+            "or look at the data"));
+      }
+      if (communicator.rank() == 0 && on_progress) {
+        const EpochSums& sums = replica.sums();
+        on_progress({Progress::Phase::training, static_cast<int>(now.epoch), now.step_in_epoch,
+                     steps, sums.ema_weight > 0 ? sums.ema / sums.ema_weight : 0});
+      }
+      if (replica.sums().stop > 0) break;
+    }
+  });
+  train_seconds += seconds_since(begun);
+  return static_cast<std::int64_t>(state().step_in_epoch) - first;
+}
+
+EpochStats Trainer::Impl::epoch_stats() const {
+  const EpochSums& sums = replicas[0]->sums();
+  EpochStats stats;
+  stats.epoch = static_cast<int>(state().epoch);
+  stats.learning_rate = rate(0);
+  stats.steps = static_cast<std::int64_t>(sums.steps);
+  stats.samples = static_cast<std::int64_t>(sums.samples);
+  if (sums.steps > 0) {
+    stats.data_loss = sums.loss / sums.samples;
+    stats.reg_loss = sums.reg_loss / sums.steps;
+    stats.train_loss = stats.data_loss + stats.reg_loss;
+    stats.train_accuracy = sums.correct / sums.samples;
+    stats.train_loss_ema = sums.ema / sums.ema_weight;
+  }
+  stats.train_seconds = train_seconds;
+  stats.seconds = train_seconds;
+  return stats;
+}
+
+Trainer::Trainer(World& world, Sequential model, SoftmaxCrossEntropy /*loss*/, Optimizer optimizer,
+                 TrainerOptions options)
+    : impl_(std::make_unique<Impl>(world, std::move(model), std::move(optimizer),
+                                   std::move(options))) {
+  initialize_parameters(impl_->layout, impl_->options.seed, impl_->start.params.data());
+}
+
+Trainer::Trainer(World& world, Model model, SoftmaxCrossEntropy /*loss*/, Optimizer optimizer,
+                 TrainerOptions options)
+    : impl_(
+          std::make_unique<Impl>(world, model.layers(), std::move(optimizer), std::move(options))) {
+  impl_->start.params = std::move(model.arena());
+  impl_->input_sample = model.input_sample();
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::on_epoch(std::function<void(const EpochStats&)> callback) {
+  impl_->on_epoch = std::move(callback);
+}
+
+void Trainer::on_progress(std::function<void(const Progress&)> callback) {
+  impl_->on_progress = std::move(callback);
+}
+
+void Trainer::begin(const Dataset& train, const BatchOptions& options) {
+  Impl& impl = *impl_;
+  const Shape& sample = train.sample_shape();
+  if (impl.input_sample && *impl.input_sample != sample) {
+    throw ShapeError(message("trainer: samples of ", train.name(), " are ", sample,
+                             ", the model has been set up for ", *impl.input_sample));
+  }
+  (void)impl.model.shapes(sample);  // names the layer that does not fit
+  const Sharding sharding =
+      make_sharding(impl.world.devices(), impl.options.reduce, impl.options.shards,
+                    options.batch_size, options.batch_per_replica);
+  const std::int64_t steps = steps_per_epoch(train.size(), sharding.batch_size, options.last_batch);
+  if (steps == 0) {
+    throw UsageError(message("trainer: ", train.name(), " has ", train.size(),
+                             " samples and a batch ", sharding.batch_size,
+                             ": no step in an epoch; use a smaller batch or keep the last one"));
+  }
+  if (impl.state().step_in_epoch != 0) impl.close_epoch();
+  impl.epoch_open = false;
+  impl.train.reset();  // until the replicas are ready
+  impl.make_replicas(sharding.replicas);
+  impl.for_each_replica([&](Replica& replica, Communicator&) { replica.begin(train, sharding); });
+  impl.train = train;
+  impl.input_sample = sample;
+  impl.sharding = sharding;
+  impl.steps = steps;
+  impl.total_epochs = impl.state().epoch + options.epochs;
+}
+
+std::int64_t Trainer::run_steps(std::int64_t steps) {
+  if (steps < 1) throw UsageError(message("trainer: run_steps(", steps, "), want 1 or more"));
+  return impl_->run_steps(steps);
+}
+
+EpochStats Trainer::run_epoch() {
+  Impl& impl = *impl_;
+  const bool all_steps_done = impl.epoch_open && impl.steps_left() == 0;  // by run_steps
+  if (!all_steps_done) impl.run_steps(std::numeric_limits<std::int64_t>::max());
+  EpochStats stats = impl.epoch_stats();
+  if (impl.steps_left() == 0) impl.close_epoch();
+  return stats;
+}
+
+EvalStats Trainer::evaluate(const Dataset& data) {
+  Impl& impl = *impl_;
+  const Clock::time_point begun = Clock::now();
+  if (impl.input_sample && *impl.input_sample != data.sample_shape()) {
+    throw ShapeError(message("evaluate: samples of ", data.name(), " are ", data.sample_shape(),
+                             ", the model takes ", *impl.input_sample));
+  }
+  (void)impl.model.shapes(data.sample_shape());
+  if (impl.replicas.empty()) {
+    impl.make_replicas(make_sharding(impl.world.devices(), Reduce::fast, 0, kEvaluationChunk,
+                                     /*batch_per_replica=*/0)
+                           .replicas);
+  }
+  const std::int64_t chunks = (data.size() + kEvaluationChunk - 1) / kEvaluationChunk;
+  std::vector<std::vector<ChunkSums>> sums(impl.replicas.size());
+  const int epoch = static_cast<int>(impl.state().epoch);
+  impl.for_each_replica([&](Replica& replica, Communicator& communicator) {
+    std::int64_t done = 0;
+    const auto chunk_done = [&] {
+      done = std::min(chunks, done + communicator.size());
+      if (communicator.rank() == 0 && impl.on_progress) {
+        impl.on_progress({Progress::Phase::evaluation, epoch, done, chunks, 0});
+      }
+    };
+    replica.evaluate(data, communicator.rank(), communicator.size(), chunk_done,
+                     sums[static_cast<std::size_t>(communicator.rank())]);
+  });
+  EvalStats stats;
+  stats.samples = data.size();
+  for (std::size_t chunk = 0; chunk < static_cast<std::size_t>(chunks); ++chunk) {
+    const ChunkSums& part = sums[chunk % sums.size()][chunk / sums.size()];
+    stats.loss += part.loss;
+    stats.correct += part.correct;
+  }
+  if (stats.samples > 0) stats.loss /= static_cast<double>(stats.samples);
+  stats.seconds = seconds_since(begun);
+  return stats;
+}
+
+FitResult Trainer::fit(const Dataset& train, const FitOptions& options) {
+  return fit(train, train.take(0), options);
+}
+
+FitResult Trainer::fit(const Dataset& train, const Dataset& validation, const FitOptions& options) {
+  Impl& impl = *impl_;
+  if (options.epochs < 1)
+    throw UsageError(message("fit: epochs is ", options.epochs, ", want 1 or more"));
+  if (options.early_stopping < 0) {
+    throw UsageError(
+        message("fit: early_stopping is ", options.early_stopping, ", want 0 (never) or more"));
+  }
+  const bool validates = validation.size() > 0;
+  if (!validates && (options.early_stopping > 0 || options.restore_best)) {
+    throw UsageError("fit: early_stopping and restore_best need a validation set");
+  }
+  begin(train, {options.batch_size, options.batch_per_replica, options.last_batch, options.epochs});
+
+  FitResult result;
+  double best_loss = std::numeric_limits<double>::infinity();
+  int since_best = 0;
+  std::vector<float> best_params;
+  while (result.epochs < options.epochs) {
+    const int epoch_before = epoch();
+    EpochStats stats = run_epoch();
+    if (epoch() == epoch_before) break;  // stopped in the middle
+    ++result.epochs;
+    if (validates) {
+      const EvalStats evaluation = evaluate(validation);
+      stats.has_validation = true;
+      stats.val_loss = evaluation.loss;
+      stats.val_accuracy = evaluation.accuracy();
+      stats.eval_seconds = evaluation.seconds;
+      stats.seconds += evaluation.seconds;
+      ++since_best;
+      if (evaluation.loss < best_loss) {
+        best_loss = evaluation.loss;
+        result.best_epoch = stats.epoch;
+        since_best = 0;
+        if (options.restore_best) best_params = impl.replicas[0]->export_state().params;
+      }
+    }
+    if (impl.on_epoch) impl.on_epoch(stats);
+    if (stop_requested()) break;
+    if (options.early_stopping > 0 && since_best >= options.early_stopping) {
+      result.stopped_early = true;
+      break;
+    }
+  }
+  result.stop_requested = stop_requested();
+  if (!best_params.empty()) {
+    impl.for_each_replica(
+        [&](Replica& replica, Communicator&) { replica.set_parameters(best_params); });
+  }
+  clear_stop();
+  return result;
+}
+
+void Trainer::request_stop() noexcept {
+  std::atomic_ref<std::uint32_t>(impl_->stop).store(1, std::memory_order_relaxed);
+}
+
+bool Trainer::stop_requested() const noexcept {
+  return std::atomic_ref<std::uint32_t>(impl_->stop).load(std::memory_order_relaxed) != 0;
+}
+
+void Trainer::clear_stop() noexcept {
+  std::atomic_ref<std::uint32_t>(impl_->stop).store(0, std::memory_order_relaxed);
+}
+
+Model Trainer::model() const {
+  const Impl& impl = *impl_;
+  if (!impl.input_sample) {
+    throw UsageError(
+        "trainer: the model's input shape is not known yet; call fit, begin or give a Model");
+  }
+  Model model(impl.model, *impl.input_sample);
+  model.arena() =
+      impl.replicas.empty() ? impl.start.params : impl.replicas[0]->export_state().params;
+  return model;
+}
+
+int Trainer::epoch() const {
+  return static_cast<int>(impl_->state().epoch);
+}
+
+std::int64_t Trainer::step() const {
+  return static_cast<std::int64_t>(impl_->state().step);
+}
+
+const Sharding& Trainer::sharding() const {
+  impl_->require_begun();
+  return impl_->sharding;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,198 @@
+// The threads of a world: they sleep between runs, and the first failure of a run is its outcome.
+#include "lockstep/parallel/world.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep {
+
+namespace {
+
+template <class E>
+[[noreturn]] void throw_as(const std::string& text) {
+  throw E(text);
+}
+
+/// What a rank threw, as text and type: exception objects stay on the thread that threw them.
+struct Failure {
+  int rank = 0;
+  bool consequence = false;  ///< of another rank's failure
+  void (*raise)(const std::string&) = nullptr;
+  std::string text;
+};
+
+/// The exception being handled.
+Failure current_failure(int rank) {
+  try {
+    throw;
+  } catch (const CommAborted& error) {
+    return {rank, true, &throw_as<CommAborted>, error.what()};
+  } catch (const UsageError& error) {
+    return {rank, false, &throw_as<UsageError>, error.what()};
+  } catch (const ShapeError& error) {
+    return {rank, false, &throw_as<ShapeError>, error.what()};
+  } catch (const DataError& error) {
+    return {rank, false, &throw_as<DataError>, error.what()};
+  } catch (const IoError& error) {
+    return {rank, false, &throw_as<IoError>, error.what()};
+  } catch (const DeviceError& error) {
+    return {rank, false, &throw_as<DeviceError>, error.what()};
+  } catch (const CommError& error) {
+    return {rank, false, &throw_as<CommError>, error.what()};
+  } catch (const NonFiniteError& error) {
+    return {rank, false, &throw_as<NonFiniteError>, error.what()};
+  } catch (const std::exception& error) {
+    return {rank, false, &throw_as<Error>, error.what()};
+  } catch (...) {
+    return {rank, false, &throw_as<Error>, "something that is no std::exception was thrown"};
+  }
+}
+
+}  // namespace
+
+struct World::Impl {
+  explicit Impl(WorldOptions options_in) : options(std::move(options_in)) {}
+
+  /// Ends and joins the threads.
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex);
+      ending = true;
+    }
+    wake.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  /// Makes sure that there are threads for ranks 1 to replicas - 1.
+  void start_threads(int replicas) {
+    while (std::ssize(threads) < replicas - 1) {
+      const int rank = static_cast<int>(threads.size()) + 1;
+      try {
+        threads.emplace_back([this, rank, seen = runs] { serve(rank, seen); });
+      } catch (const std::system_error& error) {
+        throw DeviceError(message("world: cannot start the thread of rank ", rank, ": ",
+                                  error.what(), "; use fewer replicas"));
+      }
+    }
+  }
+
+  /// A worker: does its share of every run after the one numbered `seen`.
+  void serve(int rank, std::uint64_t seen) {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      wake.wait(lock, [&] { return ending || runs != seen; });
+      if (ending) return;
+      seen = runs;
+      if (rank >= std::ssize(communicators)) continue;
+      lock.unlock();
+      do_share(rank);
+      lock.lock();
+      if (--busy == 0) done.notify_one();
+    }
+  }
+
+  /// Runs the work of one rank, keeps what it throws and wakes the others from their collectives.
+  void do_share(int rank) noexcept {
+    // Destroyed at the end of its work: whoever still waits for this rank in a collective is told.
+    const std::unique_ptr<Communicator> communicator =
+        std::move(communicators[static_cast<std::size_t>(rank)]);
+    try {
+      (*work)(*communicator);
+    } catch (...) {
+      Failure failure = current_failure(rank);
+      {
+        const std::lock_guard lock(failure_mutex);
+        if (!first || (first->consequence && !failure.consequence)) first = std::move(failure);
+      }
+      communicator->abort();
+    }
+  }
+
+  WorldOptions options;
+  std::atomic<bool> running{false};
+  std::vector<std::thread> threads;  ///< element r - 1 is rank r's
+
+  std::mutex mutex;  ///< of the following
+  std::condition_variable wake;
+  std::condition_variable done;
+  bool ending = false;
+  std::uint64_t runs = 0;  ///< begun so far
+  int busy = 0;            ///< threads that have not finished this run
+
+  // Of one run; set while no thread is busy.
+  const std::function<void(Communicator&)>* work = nullptr;
+  std::vector<std::unique_ptr<Communicator>> communicators;
+
+  std::mutex failure_mutex;
+  std::optional<Failure> first;  ///< failure of this run
+};
+
+World::World(WorldOptions options) {
+  if (options.devices.list.empty()) {
+    throw UsageError("world: the list of devices is empty; name at least one, for example cpu:1");
+  }
+  impl_ = std::make_unique<Impl>(std::move(options));
+}
+
+World::~World() = default;
+
+const Devices& World::devices() const {
+  return impl_->options.devices;
+}
+
+int World::max_replicas() const {
+  return static_cast<int>(impl_->options.devices.list.size());
+}
+
+const LogSink& World::log() const {
+  return impl_->options.log;
+}
+
+void World::run(int replicas, const std::function<void(Communicator&)>& work) {
+  Impl& impl = *impl_;
+  if (replicas < 1 || replicas > max_replicas()) {
+    throw UsageError(
+        message("world: ", replicas, " replicas; this world has 1 to ", max_replicas()));
+  }
+  if (!work) throw UsageError("world: run was given an empty function");
+  if (impl.running.exchange(true)) {
+    throw UsageError(
+        "world: run was called while a run of this world is going on; runs come one after another");
+  }
+  struct EndOfRun {
+    std::atomic<bool>& running;
+    ~EndOfRun() { running.store(false); }
+  } const end_of_run{impl.running};
+
+  impl.start_threads(replicas);
+  {
+    const std::lock_guard lock(impl.mutex);
+    impl.communicators = make_thread_communicators(replicas);
+    impl.work = &work;
+    impl.first.reset();
+    impl.busy = replicas - 1;
+    ++impl.runs;
+  }
+  impl.wake.notify_all();
+  impl.do_share(0);
+  {
+    std::unique_lock lock(impl.mutex);
+    impl.done.wait(lock, [&] { return impl.busy == 0; });
+  }
+  if (impl.first) {
+    const Failure failure = *std::exchange(impl.first, std::nullopt);
+    const Device& device = devices().list[static_cast<std::size_t>(failure.rank)];
+    failure.raise(message("rank ", failure.rank, " (", device.to_string(), "): ", failure.text));
+  }
+}
+
+}  // namespace lockstep
