@@ -1,0 +1,66 @@
+// The opening of a step: checks and dispatch.
+#include "lockstep/kernels/gather.h"
+
+#include "lockstep/kernels/checks.h"
+#include "lockstep/kernels/cpu/kernels.h"
+#include "lockstep/kernels/cpu/plain.h"
+
+namespace lockstep {
+namespace {
+
+void check_gather(const Context& context, const DeviceSamples& samples, std::int64_t first_place,
+                  std::int64_t end_place, const GatheredBlock& out) {
+  checks::activation("gather", context, "x", out.x);
+  if (out.x.shape.without_first().count() != samples.features) {
+    throw ShapeError(message("gather: x is ", out.x.shape, " and a sample has ", samples.features,
+                             " elements; the extents of x after the first must multiply to that"));
+  }
+  if (first_place < 0 || end_place < 0) {
+    throw ShapeError(message("gather: the places are ", first_place, " to ", end_place,
+                             "; they must be 0 or more"));
+  }
+  if ((samples.bytes != nullptr) == (samples.floats != nullptr)) {
+    throw UsageError("gather: the data set must have uint8 samples or float samples, and not both");
+  }
+  if (samples.classes != nullptr && samples.soft != nullptr) {
+    throw UsageError(
+        "gather: the data set has class indices and soft targets; it must have one of them");
+  }
+  if (out.sample_index == nullptr || (samples.classes != nullptr && out.classes == nullptr) ||
+      (samples.soft != nullptr && out.soft == nullptr)) {
+    throw UsageError(
+        "gather: the block has no memory for sample numbers or targets; give it what the data set "
+        "has");
+  }
+}
+
+}  // namespace
+
+void open_step(Context& context, const EpochTables& tables, std::uint32_t* stop_request,
+               StepState* state) {
+  if (tables.batch_size < 1 || tables.samples < 0) {
+    throw UsageError(message("open_step: the batch size is ", tables.batch_size, " for ",
+                             tables.samples, " samples; it must be at least 1"));
+  }
+  if (!context.on_cpu()) checks::no_kernel("open_step", context);
+  cpu::open_step(tables, stop_request, state);
+}
+
+void gather(Context& context, const DeviceSamples& samples, const EpochTables& tables,
+            const StepState* state, std::int64_t first_place, std::int64_t end_place,
+            const GatheredBlock& out) {
+  check_gather(context, samples, first_place, end_place, out);
+  if (!context.on_cpu()) checks::no_kernel("gather", context);
+  const std::int64_t places = out.x.shape[0];
+  cpu::gather_places(samples, tables, *state, first_place, end_place, places, out);
+  const cpu::GatherKernels& kernels = cpu::kernels(context.cpu_set()).gather;
+  const std::int64_t groups = places / kN16;
+  if (samples.bytes != nullptr) {
+    kernels.bytes(groups, samples.features, out.sample_index, samples.bytes, samples.scale,
+                  out.x.data);
+  } else {
+    kernels.floats(groups, samples.features, out.sample_index, samples.floats, out.x.data);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,39 @@
+// Softmax cross-entropy and the sums of its results: checks and dispatch.
+#include "lockstep/kernels/softmax_cross_entropy.h"
+
+#include "lockstep/kernels/checks.h"
+#include "lockstep/kernels/cpu/plain.h"
+
+namespace lockstep {
+
+void softmax_cross_entropy(Context& context, ConstFloatView logits, const Targets& targets,
+                           const StepState* state, float* loss, float* correct, FloatView dlogits) {
+  checks::activation("softmax_cross_entropy", context, "logits", logits);
+  if (logits.shape.rank() != 2 || logits.shape[1] < 1) {
+    throw ShapeError(message("softmax_cross_entropy: logits is ", logits.shape,
+                             "; it must be (N, C) with at least one class"));
+  }
+  if (dlogits.data != nullptr) {
+    checks::same_shape("softmax_cross_entropy", "logits", logits, "dlogits", dlogits);
+    if (state == nullptr)
+      throw UsageError("softmax_cross_entropy: the gradient needs the state of the step");
+  }
+  if (targets.sample_index == nullptr ||
+      (targets.classes != nullptr) == (targets.soft != nullptr)) {
+    throw UsageError(
+        "softmax_cross_entropy: targets must have sample numbers, and either class indices or soft "
+        "targets");
+  }
+  if (!context.on_cpu()) checks::no_kernel("softmax_cross_entropy", context);
+  cpu::softmax_cross_entropy(logits.shape[0], logits.shape[1], logits.data, targets, state, loss,
+                             correct, dlogits.data);
+}
+
+void sum_losses(Context& context, const StepState* state, const float* loss, const float* correct,
+                std::int64_t n, StepTail* tail, bool accumulate) {
+  checks::count("sum_losses", n);
+  if (!context.on_cpu()) checks::no_kernel("sum_losses", context);
+  cpu::sum_losses(*state, loss, correct, n, tail, accumulate);
+}
+
+}  // namespace lockstep
