@@ -5,11 +5,18 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS lockstep EXPORT lockstepTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
-# Headers lie as they are included. Subfolders (cpu, cuda, nccl, mpi) are nobody's business outside.
+# Headers lie as they are included. Subfolders (cpu, cuda, nccl, mpi) and headers that call themselves internal are
+# nobody's business outside.
 set(lockstep_headers ${CMAKE_INSTALL_INCLUDEDIR}/lockstep)
 get_property(folders GLOBAL PROPERTY LOCKSTEP_FOLDERS)
 foreach(folder ${folders})
   file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.h)
+  foreach(header ${headers})
+    file(STRINGS ${header} opening LIMIT_COUNT 5)
+    if(opening MATCHES "Internal( to this folder)?\\.")
+      list(REMOVE_ITEM headers ${header})
+    endif()
+  endforeach()
   install(FILES ${headers} DESTINATION ${lockstep_headers}/${folder})
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/lockstep.h ${LOCKSTEP_INCLUDE_DIR}/lockstep/config.h DESTINATION ${lockstep_headers})

@@ -1,0 +1,55 @@
+# Looks into the archive: it defines names of lockstep only (beside inline code of std and JSON, which the linker merges),
+# it neither prints nor ends the process, and files compiled once per CPU set define no inline function: the linker
+# would keep one set's copy for all.
+cmake_minimum_required(VERSION 3.25)
+
+set(ours "^_Z(Th?n?[0-9]+_|T[VISTC]|GV|GR|Z)*N?[KVRO]*N?[KVRO]*8lockstep")
+set(inline_of_others
+    "^(_Z(T[VIS]|GV|Z)*N?[KVRO]*(S[a-z]|9__gnu_cxx|8nlohmann|10__cxxabiv1)|_ZT[IS]|DW\\.ref\\.).* [WVu] ")
+set(forbidden "exit|_exit|_Exit|quick_exit|abort|v?f?printf|__v?f?printf_chk|puts|fputs|putchar|perror|stdout|stderr")
+string(APPEND forbidden "|_ZSt4(cout|cerr|clog)")
+if(NOT CONFIG STREQUAL "Debug")
+  string(APPEND forbidden "|__assert_fail")
+endif()
+
+# symbols(RESULT FILE OPTIONS...): lines "name type ...".
+function(symbols result file)
+  execute_process(COMMAND ${NM} --format=posix ${ARGN} ${file} OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX REPLACE "[];[]" "" output "${output}")
+  string(REPLACE "\n" ";" output "${output}")
+  list(FILTER output INCLUDE REGEX "^[^ ]+ [A-Za-z]")
+  set(${result} "${output}" PARENT_SCOPE)
+endfunction()
+
+set(problems "")
+
+symbols(defined ${ARCHIVE} --defined-only --extern-only)
+list(LENGTH defined count)
+if(count LESS 50)
+  message(FATAL_ERROR "${ARCHIVE}: only ${count} symbols: is this the whole library?")
+endif()
+list(FILTER defined EXCLUDE REGEX "${ours}")
+list(FILTER defined EXCLUDE REGEX "${inline_of_others}")
+list(TRANSFORM defined PREPEND "defines a name outside of namespace lockstep: ")
+list(APPEND problems ${defined})
+
+symbols(used ${ARCHIVE} --undefined-only)
+list(FILTER used INCLUDE REGEX "^(${forbidden}) ")
+list(TRANSFORM used PREPEND "a library throws, it does not print or end the process, but this one uses: ")
+list(APPEND problems ${used})
+
+file(STRINGS ${SET_OBJECTS} objects)
+foreach(object ${objects})
+  symbols(defined ${object} --defined-only --extern-only)
+  list(FILTER defined INCLUDE REGEX "^_Z[^ ]+ [WVu] ")
+  list(TRANSFORM defined PREPEND "${object} defines inline code: ")
+  list(APPEND problems ${defined})
+endforeach()
+
+list(REMOVE_DUPLICATES problems)
+if(problems)
+  list(LENGTH problems count)
+  list(JOIN problems "\n" problems)
+  message("${problems}")
+  message(FATAL_ERROR "${ARCHIVE}: ${count} problems")
+endif()
