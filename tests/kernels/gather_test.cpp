@@ -1,0 +1,243 @@
+#include "lockstep/kernels/gather.h"
+
+#include <algorithm>
+
+#include "kernels/samples.h"
+#include "support/throws.h"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+constexpr std::int64_t kSoftClasses = 3;
+
+/// A small data set with every kind of sample and target.
+struct Data {
+  std::int64_t count, features;
+  std::vector<std::uint8_t> bytes;
+  std::vector<float> floats;
+  std::vector<std::int32_t> classes;
+  std::vector<float> soft;
+
+  Data(std::int64_t n, std::int64_t f)
+      : count(n),
+        features(f),
+        floats(random_values(n * f, 1)),
+        soft(random_values(n * kSoftClasses, 2, 0, 1)) {
+    for (const float value : random_values(n * f, 3, 0, 256))
+      bytes.push_back(static_cast<std::uint8_t>(value));
+    for (std::int64_t i = 0; i < n; ++i) classes.push_back(static_cast<std::int32_t>(i % 10 + 1));
+  }
+  [[nodiscard]] DeviceSamples with_bytes() const {
+    return {.bytes = bytes.data(),
+            .classes = classes.data(),
+            .count = count,
+            .features = features,
+            .scale = 1.0F / 255.0F};
+  }
+  [[nodiscard]] DeviceSamples with_floats() const {
+    return {.floats = floats.data(),
+            .soft = soft.data(),
+            .count = count,
+            .features = features,
+            .soft_classes = kSoftClasses,
+            .scale = 99.0F};
+  }
+};
+
+struct Block {
+  std::int64_t places, features;
+  std::vector<float> x, soft;
+  std::vector<std::int32_t> index, classes;
+
+  Block(std::int64_t n, std::int64_t f)
+      : places(n),
+        features(f),
+        x(unwritten(n * f)),
+        soft(unwritten(n * kSoftClasses)),
+        index(static_cast<std::size_t>(n), 12345),
+        classes(static_cast<std::size_t>(n), 12345) {}
+  [[nodiscard]] GatheredBlock view() {
+    return {{x.data(), {places, features}, Layout::n16}, index.data(), classes.data(), soft.data()};
+  }
+};
+
+std::vector<std::int32_t> backwards(std::int64_t count) {
+  std::vector<std::int32_t> permutation;
+  for (std::int64_t i = count; i-- > 0;) permutation.push_back(static_cast<std::int32_t>(i));
+  return permutation;
+}
+
+void check_block(const Data& data, const Block& block, bool bytes,
+                 const std::vector<std::int32_t>& expected) {
+  REQUIRE(block.index == expected);
+  for (std::int64_t n = 0; n < block.places; ++n) {
+    const std::int32_t sample = expected[static_cast<std::size_t>(n)];
+    for (std::int64_t e = 0; e < block.features; ++e) {
+      float want = 0;
+      const auto at = static_cast<std::size_t>(sample * block.features + e);
+      if (sample >= 0)
+        want = bytes ? static_cast<float>(data.bytes[at]) * (1.0F / 255.0F) : data.floats[at];
+      INFO("place " << n << ", element " << e << " of " << block.features);
+      REQUIRE(block.x[n16_index(block.features, n, e)] == want);
+    }
+    if (bytes) {
+      REQUIRE(block.classes[static_cast<std::size_t>(n)] ==
+              (sample < 0 ? 0 : data.classes[static_cast<std::size_t>(sample)]));
+    } else {
+      for (std::int64_t c = 0; c < kSoftClasses; ++c) {
+        REQUIRE(
+            block.soft[static_cast<std::size_t>(n * kSoftClasses + c)] ==
+            (sample < 0 ? 0.0F : data.soft[static_cast<std::size_t>(sample * kSoftClasses + c)]));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("gather brings the samples of the permutation and marks empty places", "[kernels]") {
+  for_each_set([](Context& context) {
+    for (const std::int64_t features : {1, 5, 16, 33, 64}) {
+      for (const std::int64_t real : {1, 16, 17}) {
+        for (const bool bytes : {true, false}) {
+          const Data data(40, features);
+          const std::vector<std::int32_t> permutation = backwards(40);
+          const EpochTables tables{
+              .permutation = permutation.data(), .samples = 40, .batch_size = real};
+          StepState state;
+          state.first_sample = 11;
+          state.real_samples = static_cast<std::uint32_t>(real);
+          Block block(round_up(real, 16), features);
+          gather(context, bytes ? data.with_bytes() : data.with_floats(), tables, &state, 0, 1000,
+                 block.view());
+          std::vector<std::int32_t> expected(static_cast<std::size_t>(block.places), -1);
+          for (std::int64_t n = 0; n < real; ++n) {
+            expected[static_cast<std::size_t>(n)] = static_cast<std::int32_t>(39 - (11 + n));
+          }
+          check_block(data, block, bytes, expected);
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE(
+    "gather stops at the end of the shard and of the batch, and without a permutation takes all in "
+    "order",
+    "[kernels]") {
+  for_each_set([](Context& context) {
+    const Data data(64, 20);
+    const EpochTables tables{.samples = 64, .batch_size = 40};
+    StepState state;
+    state.first_sample = 4;
+    state.real_samples = 40;
+    struct Case {
+      std::int64_t first, end, wanted;
+    };
+    for (const Case& c :
+         {Case{0, 10, 10}, Case{16, 32, 16}, Case{32, 48, 8}, Case{48, 64, 0}, Case{20, 20, 0}}) {
+      Block block(16, 20);
+      gather(context, data.with_bytes(), tables, &state, c.first, c.end, block.view());
+      std::vector<std::int32_t> expected(16, -1);
+      for (std::int64_t n = 0; n < c.wanted; ++n) {
+        expected[static_cast<std::size_t>(n)] = static_cast<std::int32_t>(4 + c.first + n);
+      }
+      check_block(data, block, true, expected);
+    }
+  });
+}
+
+TEST_CASE("gathering touches no byte outside the samples", "[kernels]") {
+  // Exactly one sample in memory of exactly its size: the address sanitizer sees what is read
+  // beyond it.
+  for_each_set([](Context& context) {
+    for (const std::int64_t features : {15, 16, 17, 31}) {
+      const Data data(1, features);
+      const EpochTables tables{.samples = 1, .batch_size = 1};
+      StepState state;
+      state.real_samples = 1;
+      Block block(16, features);
+      gather(context, data.with_bytes(), tables, &state, 0, 16, block.view());
+      std::vector<std::int32_t> expected(16, -1);
+      expected[0] = 0;
+      check_block(data, block, true, expected);
+    }
+  });
+}
+
+TEST_CASE("open_step sets the batch, the rate and the stop request", "[kernels]") {
+  Context context(Device{});
+  const std::vector<float> rates = {0.5F, 0.25F, 0.125F};
+  EpochTables tables{.samples = 10, .learning_rates = rates.data(), .steps = 3, .batch_size = 4};
+  std::uint32_t stop = 1;
+  StepState state;
+  state.step = 70;
+  state.step_in_epoch = 2;
+  state.grad_norm = 3;
+  state.clip_factor = 0.5F;
+  state.frozen = 1;
+  open_step(context, tables, &stop, &state);
+  CHECK(state.first_sample == 8);
+  CHECK(state.real_samples == 2);
+  CHECK(state.inverse_samples == 0.5F);
+  CHECK(state.learning_rate == 0.125F);
+  CHECK(state.grad_norm == 0);
+  CHECK(state.clip_factor == 1);
+  CHECK(state.stop == 1);
+  CHECK(state.frozen == 1);
+  CHECK(state.step == 70);
+
+  state.step_in_epoch = 0;
+  tables.learning_rates = nullptr;
+  open_step(context, tables, nullptr, &state);
+  CHECK(state.first_sample == 0);
+  CHECK(state.real_samples == 4);
+  CHECK(state.learning_rate == 0);
+  CHECK(state.stop == 0);
+
+  // Past the end of the epoch there are no samples, and nothing is read beyond the tables.
+  tables.learning_rates = rates.data();
+  state.step_in_epoch = 3;
+  open_step(context, tables, nullptr, &state);
+  CHECK(state.real_samples == 0);
+  CHECK(state.inverse_samples == 0);
+  CHECK(state.learning_rate == 0);
+  tables.batch_size = 0;
+  CHECK_THROWS_AS(open_step(context, tables, nullptr, &state), UsageError);
+}
+
+TEST_CASE("gather refuses blocks and data sets that do not fit", "[kernels]") {
+  Context context(Device{});
+  const Data data(20, 6);
+  const EpochTables tables{.samples = 20, .batch_size = 4};
+  const StepState state;
+  Block block(16, 6);
+  const auto call = [&](const DeviceSamples& samples, const GatheredBlock& out,
+                        std::int64_t first = 0) {
+    gather(context, samples, tables, &state, first, 16, out);
+  };
+  GatheredBlock out = block.view();
+  out.x.shape = {16, 5};
+  CHECK(contains(message_of<ShapeError>([&] { call(data.with_bytes(), out); }),
+                 "gather: x is (16, 5)"));
+  out.x.shape = {15, 6};
+  CHECK_THROWS_AS(call(data.with_bytes(), out), ShapeError);
+  out = block.view();
+  out.x.layout = Layout::canonical;
+  CHECK_THROWS_AS(call(data.with_bytes(), out), ShapeError);
+  CHECK_THROWS_AS(call(data.with_bytes(), block.view(), -1), ShapeError);
+  out = block.view();
+  out.classes = nullptr;
+  CHECK_THROWS_AS(call(data.with_bytes(), out), UsageError);
+  DeviceSamples samples = data.with_bytes();
+  samples.floats = data.floats.data();
+  CHECK_THROWS_AS(call(samples, block.view()), UsageError);
+  samples = data.with_bytes();
+  samples.bytes = nullptr;
+  CHECK_THROWS_AS(call(samples, block.view()), UsageError);
+  samples = data.with_bytes();
+  samples.soft = data.soft.data();
+  CHECK_THROWS_AS(call(samples, block.view()), UsageError);
+}

@@ -1,0 +1,145 @@
+#include "lockstep/kernels/reduce.h"
+
+#include <cmath>
+
+#include "kernels/samples.h"
+#include "support/throws.h"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+const std::vector<std::int64_t> kCounts = {0,    1,    15,   16,           17,
+                                           4095, 4096, 4097, 3 * 4096 + 5, 7 * 4096};
+
+std::vector<double> scratch_for(std::int64_t count) {
+  return std::vector<double>(static_cast<std::size_t>(sum_scratch_doubles(count)), std::nan(""));
+}
+
+double squares(Context& context, const float* x, std::int64_t count) {
+  std::vector<double> scratch = scratch_for(count);
+  double result = std::nan("");
+  sum_of_squares(context, x, count, scratch.data(), &result);
+  return result;
+}
+
+std::uint64_t hash(const std::vector<float>& x) {
+  Context context(Device{});
+  const auto count = static_cast<std::int64_t>(x.size());
+  std::vector<std::uint64_t> scratch(static_cast<std::size_t>(sum_scratch_doubles(count)));
+  std::uint64_t result = 0;
+  hash_floats(context, x.data(), count, scratch.data(), &result);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("sums are right and sums of squares have the same bits on every instruction set",
+          "[kernels]") {
+  for (const std::int64_t count : kCounts) {
+    const std::vector<float> x = random_values(count, 1, -3, 3);
+    const std::vector<float> factor = random_values(count, 2, 0, 0.1F);
+    Context baseline(Device{}, CpuSet::baseline);
+    const double first = squares(baseline, x.data(), count);
+    double plain_squares = 0;
+    double plain_l2 = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      plain_squares += static_cast<double>(x[i]) * x[i];
+      plain_l2 += static_cast<double>(factor[i]) * x[i] * x[i] / 2;
+    }
+    for_each_set([&](Context& context) {
+      INFO("count " << count);
+      const double sum = squares(context, x.data(), count);
+      CHECK(sum == Approx(plain_squares).epsilon(1e-13));
+      CHECK(sum == first);
+      std::vector<double> scratch = scratch_for(count);
+      double term = std::nan("");
+      l2_term(context, factor.data(), x.data(), count, scratch.data(), &term);
+      CHECK(term == Approx(plain_l2).epsilon(1e-13));
+    });
+  }
+}
+
+TEST_CASE("the sum is the documented tree over chunks", "[kernels]") {
+  for_each_set([](Context& context) {
+    for (const std::int64_t chunks : {2, 3, 5, 6, 7}) {
+      const std::vector<float> x = random_values(chunks * kSumChunk - 3, 4);
+      const auto count = static_cast<std::int64_t>(x.size());
+      std::vector<double> level;
+      for (std::int64_t at = 0; at < count; at += kSumChunk) {
+        level.push_back(squares(context, x.data() + at, std::min(kSumChunk, count - at)));
+      }
+      while (level.size() > 1) {
+        std::vector<double> next;
+        for (std::size_t i = 0; i < level.size(); i += 2) {
+          next.push_back(i + 1 < level.size() ? level[i] + level[i + 1] : level[i]);
+        }
+        level = next;
+      }
+      REQUIRE(squares(context, x.data(), count) == level[0]);
+    }
+  });
+}
+
+TEST_CASE("a sum of squares does not overflow and shows what is not finite", "[kernels]") {
+  for_each_set([](Context& context) {
+    std::vector<float> x(100, 1e30F);
+    CHECK(squares(context, x.data(), 100) == Approx(1e62));
+    x[99] = kNan;
+    CHECK(std::isnan(squares(context, x.data(), 100)));
+    x[99] = -kInfinity;
+    CHECK(std::isinf(squares(context, x.data(), 100)));
+  });
+}
+
+TEST_CASE("add, copy and fill reach every element and no more", "[kernels]") {
+  for_each_set([](Context& context) {
+    for (const std::int64_t count : {0, 1, 7, 16, 31, 100}) {
+      const std::vector<float> a = random_values(count + 1, 1);
+      const std::vector<float> b = random_values(count + 1, 2);
+      std::vector<float> dst = a;
+      add_into(context, dst.data(), b.data(), count);
+      const auto end = static_cast<std::size_t>(count);
+      for (std::size_t i = 0; i < end; ++i) REQUIRE(dst[i] == a[i] + b[i]);
+      REQUIRE(dst[end] == a[end]);
+      copy_into(context, dst.data(), b.data(), count);
+      for (std::size_t i = 0; i < end; ++i) REQUIRE(dst[i] == b[i]);
+      REQUIRE(dst[end] == a[end]);
+      fill_zero(context, dst.data(), count);
+      for (std::size_t i = 0; i < end; ++i) REQUIRE(dst[i] == 0);
+      REQUIRE(dst[end] == a[end]);
+    }
+  });
+}
+
+TEST_CASE("the hash is frozen and sees every bit", "[kernels]") {
+  std::vector<float> x;
+  for (int i = 0; i < 5000; ++i) x.push_back(static_cast<float>(i) * 0.25F);
+  CHECK(hash({}) == 0xCBF29CE484222325);
+  CHECK(hash({1.0F}) == 0x0630921305F624CE);
+  CHECK(hash(x) == 0xC4FCB0D1EEF2FBBF);
+  const std::uint64_t before = hash(x);
+  for (const std::size_t at : {0U, 4095U, 4096U, 4999U}) {
+    std::vector<float> other = x;
+    other[at] = std::nextafter(other[at], 1e9F);
+    CHECK(hash(other) != before);
+  }
+  CHECK(hash({0.0F}) != hash({-0.0F}));
+  CHECK(hash({0.0F}) != hash({0.0F, 0.0F}));
+  CHECK(hash({1.0F, 2.0F}) != hash({2.0F, 1.0F}));
+}
+
+TEST_CASE("sums refuse a negative count", "[kernels]") {
+  Context context(Device{});
+  float x = 0;
+  double result = 0;
+  std::uint64_t word = 0;
+  CHECK(contains(message_of<ShapeError>([&] { sum_of_squares(context, &x, -1, &result, &result); }),
+                 "sum_of_squares: count is -1"));
+  CHECK_THROWS_AS(l2_term(context, &x, &x, -1, &result, &result), ShapeError);
+  CHECK_THROWS_AS(add_into(context, &x, &x, -1), ShapeError);
+  CHECK_THROWS_AS(copy_into(context, &x, &x, -1), ShapeError);
+  CHECK_THROWS_AS(fill_zero(context, &x, -1), ShapeError);
+  CHECK_THROWS_AS(hash_floats(context, &x, -1, &word, &word), ShapeError);
+}
