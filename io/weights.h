@@ -12,7 +12,8 @@ namespace lockstep {
 /// Writes the model's parameters to `path` (safetensors, F32, names as "conv_1.weight", KCRS
 /// filters, (O, D) linear weights with channel-first features) through a temporary name, synced and
 /// renamed: the old file is there until the new one is whole. `metadata` goes into the header's
-/// __metadata__ beside ours (format, version, flattening). Throws IoError.
+/// __metadata__ beside ours (format, lockstep_version, flattening), which cannot be changed. Throws
+/// IoError.
 void save_weights(const Model& model, const std::filesystem::path& path,
                   const std::map<std::string, std::string>& metadata = {});
 

@@ -1,0 +1,110 @@
+#include "lockstep/io/metrics.h"
+
+#include <variant>
+#include <vector>
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/core/number_text.h"
+#include "lockstep/io/descriptor.h"
+
+namespace lockstep {
+
+namespace {
+
+struct Column {
+  const char* name;
+  std::variant<std::monostate, std::int64_t, double> value;  ///< nothing: there is no such figure
+};
+
+std::vector<Column> columns_of(const EpochStats& epoch) {
+  const auto validation = [&](double value) -> decltype(Column::value) {
+    if (epoch.has_validation) return value;
+    return std::monostate{};
+  };
+  return {{"epoch", std::int64_t{epoch.epoch}},
+          {"lr", epoch.learning_rate},
+          {"train_loss", epoch.train_loss},
+          {"data_loss", epoch.data_loss},
+          {"reg_loss", epoch.reg_loss},
+          {"train_loss_ema", epoch.train_loss_ema},
+          {"train_accuracy", epoch.train_accuracy},
+          {"val_loss", validation(epoch.val_loss)},
+          {"val_accuracy", validation(epoch.val_accuracy)},
+          {"steps", epoch.steps},
+          {"samples", epoch.samples},
+          {"train_seconds", epoch.train_seconds},
+          {"eval_seconds", epoch.eval_seconds},
+          {"seconds", epoch.seconds},
+          {"samples_per_second", epoch.samples_per_second()}};
+}
+
+std::string csv_header() {
+  std::string line;
+  for (const Column& column : columns_of({})) {
+    line += column.name;
+    line += ',';
+  }
+  line.back() = '\n';
+  return line;
+}
+
+std::string csv_row(const EpochStats& epoch) {
+  std::string line;
+  for (const Column& column : columns_of(epoch)) {
+    if (const auto* whole = std::get_if<std::int64_t>(&column.value)) line += number_text(*whole);
+    if (const auto* real = std::get_if<double>(&column.value)) line += number_text(*real);
+    line += ',';
+  }
+  line.back() = '\n';
+  return line;
+}
+
+/// Writes all of `text` at the end of `file`, or takes back what it wrote of it.
+void append(Descriptor& file, const std::string& text) {
+  const std::uint64_t before = file.size();
+  try {
+    file.write_all(text);
+  } catch (const IoError&) {
+    file.shrink_to(before);
+    throw;
+  }
+}
+
+}  // namespace
+
+std::string epoch_json(const EpochStats& epoch) {
+  nlohmann::ordered_json json;
+  json["event"] = "epoch";
+  for (const Column& column : columns_of(epoch)) {
+    auto& value = json[column.name];
+    if (const auto* whole = std::get_if<std::int64_t>(&column.value)) value = *whole;
+    if (const auto* real = std::get_if<double>(&column.value)) value = *real;
+  }
+  return json.dump();
+}
+
+struct MetricsWriter::Impl {
+  static constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND;
+
+  explicit Impl(const RunFolder& folder)
+      : csv(folder.file("metrics.csv"), kFlags, "open"),
+        jsonl(folder.file("metrics.jsonl"), kFlags, "open") {}
+
+  Descriptor csv;
+  Descriptor jsonl;
+};
+
+MetricsWriter::MetricsWriter(const RunFolder& folder) : impl_(std::make_unique<Impl>(folder)) {
+  if (impl_->csv.size() == 0) append(impl_->csv, csv_header());
+}
+
+MetricsWriter::~MetricsWriter() = default;
+
+void MetricsWriter::add(const EpochStats& epoch) {
+  append(impl_->csv, csv_row(epoch));
+  append(impl_->jsonl, epoch_json(epoch) + "\n");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+// Where the files of one training go.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string_view>
+
+namespace lockstep {
+
+/// A folder of its own for one run; nothing that was there is ever overwritten.
+class RunFolder {
+ public:
+  /// Makes exactly the folder `path`, its parents too; IoError when it is there and not empty. An
+  /// empty `path` makes
+  /// `<root>/<UTC time of now as YYYYMMDD-HHMMSS>`, with "-2", "-3", ... behind it while that is
+  /// taken, and points the link `<root>/latest` there.
+  [[nodiscard]] static RunFolder create(
+      const std::filesystem::path& path, const std::filesystem::path& root = "runs",
+      std::chrono::system_clock::time_point now = std::chrono::system_clock::now());
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// Path of the file `name` in the folder.
+  [[nodiscard]] std::filesystem::path file(std::string_view name) const { return path_ / name; }
+
+ private:
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+
+  std::filesystem::path path_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+// The container of weights files: https://github.com/huggingface/safetensors. Internal to this
+// folder.
+//
+// A file is the length of a JSON header (8 bytes, little endian), the header padded with spaces so
+// that data begins at a multiple of 8, and the tensors one after another. Whatever is read is taken
+// for hostile.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/shape.h"
+#include "lockstep/io/descriptor.h"
+
+namespace lockstep {
+
+/// A tensor to write; `values` has shape.count() floats.
+struct TensorToWrite {
+  std::string name;
+  Shape shape;
+  const float* values = nullptr;
+};
+
+/// Writes the tensors in their order by write_file. Text in `metadata` that is no UTF-8 is mended.
+void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
+                       const std::map<std::string, std::string>& metadata);
+
+/// A tensor of a file.
+struct TensorEntry {
+  std::string name;
+  std::vector<std::uint64_t> extents;
+  std::uint64_t begin = 0;  ///< bytes from the begin of the data
+  std::uint64_t end = 0;
+
+  [[nodiscard]] bool has_shape(const Shape& shape) const;
+  [[nodiscard]] std::string shape_text() const;
+};
+
+/// An open file whose header was read and found sound: every tensor is F32, has the bytes that its
+/// shape asks for, and they fill the file without gaps or overlaps. Everything else is an IoError
+/// that names the file.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const std::filesystem::path& path);
+
+  /// In the order of their data.
+  [[nodiscard]] const std::vector<TensorEntry>& entries() const { return entries_; }
+  /// Reads the values of an entry of this file; `to` has room for them.
+  void read(const TensorEntry& entry, float* to) const;
+
+ private:
+  void check_layout(std::uint64_t data_bytes);
+
+  std::filesystem::path path_;
+  Descriptor file_;
+  std::uint64_t data_begin_ = 0;
+  std::vector<TensorEntry> entries_;
+};
+
+/// Text of a file for a message: at most 100 characters, and nothing that a terminal would obey.
+[[nodiscard]] std::string printable(std::string text);
+
+}  // namespace lockstep

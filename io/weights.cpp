@@ -1,0 +1,67 @@
+#include "lockstep/io/weights.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "lockstep/config.h"
+#include "lockstep/core/error.h"
+#include "lockstep/io/safetensors.h"
+
+namespace lockstep {
+
+namespace {
+
+/// "conv_1.weight, conv_1.bias, ..."
+std::string names_of(const std::vector<Parameter>& parameters) {
+  std::string text;
+  for (const Parameter& parameter : parameters) text += (text.empty() ? "" : ", ") + parameter.name;
+  return text;
+}
+
+}  // namespace
+
+void save_weights(const Model& model, const std::filesystem::path& path,
+                  const std::map<std::string, std::string>& metadata) {
+  // "pt" is what readers elsewhere look for: filters and linear weights lie as PyTorch's do.
+  std::map<std::string, std::string> all = {
+      {"format", "pt"}, {"lockstep_version", kVersion}, {"flattening", "channel-first (C, H, W)"}};
+  all.insert(metadata.begin(), metadata.end());
+  std::vector<TensorToWrite> tensors;
+  for (const Parameter& parameter : model.layout().parameters()) {
+    tensors.push_back(
+        {parameter.name, parameter.spec.shape, model.arena().data() + parameter.place.offset});
+  }
+  write_safetensors(path, tensors, all);
+}
+
+void load_weights(Model& model, const std::filesystem::path& path) {
+  const SafetensorsFile file(path);
+  const std::vector<Parameter>& parameters = model.layout().parameters();
+  for (const TensorEntry& entry : file.entries()) {
+    const bool known = std::any_of(parameters.begin(), parameters.end(),
+                                   [&](const Parameter& p) { return p.name == entry.name; });
+    if (!known) {
+      throw IoError(message(path.string(), ": tensor '", printable(entry.name),
+                            "' is not in the model, which has ", names_of(parameters),
+                            "; are these another model's weights?"));
+    }
+  }
+  std::vector<float> arena = model.arena();
+  for (const Parameter& parameter : parameters) {
+    const auto entry = std::find_if(file.entries().begin(), file.entries().end(),
+                                    [&](const TensorEntry& e) { return e.name == parameter.name; });
+    if (entry == file.entries().end()) {
+      throw IoError(message(path.string(), ": tensor '", parameter.name,
+                            "' of the model is missing; are these another model's weights?"));
+    }
+    if (!entry->has_shape(parameter.spec.shape)) {
+      throw IoError(message(path.string(), ": tensor '", parameter.name, "' has the shape ",
+                            entry->shape_text(), ", the model's is ", parameter.spec.shape,
+                            "; are these another model's weights?"));
+    }
+    file.read(*entry, arena.data() + parameter.place.offset);
+  }
+  model.arena().swap(arena);
+}
+
+}  // namespace lockstep
