@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# From a bare machine to a trained model without one question: installs what is missing, builds, fetches MNIST, trains.
+#   ./quickstart.sh [options of mnist_multi_gpu]
+# All but the program's own results goes to stderr. Without MNIST it says why and trains on drawn digits.
+set -euo pipefail
+cd "$(dirname "$0")"
+exec </dev/null
+source scripts/setup.sh
+
+say() { printf 'quickstart: %s\n' "$*" >&2; }
+
+SECONDS=0
+lockstep_setup data >&2
+lockstep_build cpu-release --target mnist_multi_gpu >&2
+
+data=()
+# Somebody who names the data has it.
+if [[ " $* " != *" --data"* ]]; then
+  if ! scripts/fetch_mnist.sh >&2; then
+    say "**************************************************************************"
+    say "MNIST could not be had (the lines above say why): training on drawn digits"
+    say "instead. Accuracies are NOT those of MNIST. To try again:"
+    say "scripts/fetch_mnist.sh"
+    say "**************************************************************************"
+    data=(--dataset synthetic)
+  fi
+fi
+
+ready=$SECONDS
+build/cpu-release/bin/mnist_multi_gpu "$@" "${data[@]}"
+say "done: $ready s until all was ready, $((SECONDS - ready)) s for the program"
