@@ -103,6 +103,8 @@ struct ReduceKernels {
 /// All kernels of one instruction set. References, so that set.cpp can tie the tables of the
 /// per-set files together without code that runs before main.
 struct Kernels {
+  const ConvKernels& conv;
+  const PoolKernels& pool;
   const LinearKernels& linear;
   const GatherKernels& gather;
   const ReluKernels& relu;

@@ -4,6 +4,8 @@
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 
 const Kernels kernels_table = {
+    .conv = conv_kernels,
+    .pool = pool_kernels,
     .linear = linear_kernels,
     .gather = gather_kernels,
     .relu = relu_kernels,

@@ -94,6 +94,16 @@ LOCKSTEP_INLINE Floats sum_each(const Floats (&v)[kLanes]) {
   return level[0];
 }
 
+/// The sum of all lanes, halves added to each other.
+LOCKSTEP_INLINE float sum_lanes(Floats v) {
+  float lane[kLanes];
+  store(lane, v);
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) lane[i] += lane[i + half];
+  }
+  return lane[0];
+}
+
 /// Transposes a square: lane j of v[i] becomes lane i of v[j]. Each round interleaves the first
 /// half of the vectors with the second, which moves every element's (vector, lane) bits round by
 /// one.
