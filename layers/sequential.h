@@ -13,10 +13,11 @@
 namespace lockstep {
 
 /// What a type needs to be a layer description; see ReLU for what each member means. LayerTraits
-/// kTraits is optional.
+/// kTraits is optional. (Copyable comes last: asked first, clang looks for conversions of AnyLayer
+/// to itself through the constructor that this concept guards, without end.)
 template <class D>
-concept LayerDescription = std::copyable<D> &&
-    requires(const D& d, const Shape& shape, const Context& context, const Binding& binding) {
+concept LayerDescription = requires(const D& d, const Shape& shape, const Context& context,
+                                    const Binding& binding) {
   { D::kKind } -> std::convertible_to<const char*>;
   { d.name } -> std::convertible_to<std::string>;
   { d.output_shape(shape) } -> std::same_as<Shape>;
@@ -25,6 +26,7 @@ concept LayerDescription = std::copyable<D> &&
   { d.saved_bytes(shape, shape) } -> std::same_as<std::size_t>;
   { d.workspace_bytes(context, shape) } -> std::same_as<std::size_t>;
   { d.bind(binding) } -> std::same_as<std::unique_ptr<Layer>>;
+  requires std::copyable<D>;
 };
 
 /// Any layer description, as a value; copies share the immutable description.
