@@ -1,0 +1,96 @@
+// Every run gets a folder of its own and never another's.
+#include "lockstep/io/run_folder.h"
+
+#include "lockstep/core/error.h"
+
+#include "io/scratch.h"
+#include "support/catch.h"
+#include "support/throws.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using test::names_in;
+using test::Scratch;
+
+/// 2025-01-31 23:59:58 UTC.
+const auto kTime = std::chrono::system_clock::from_time_t(1738367998);
+
+TEST_CASE("a named folder is made with its parents") {
+  const Scratch scratch;
+  const RunFolder run = RunFolder::create(scratch / "a" / "b");
+  CHECK(run.path() == scratch / "a" / "b");
+  CHECK(fs::is_directory(run.path()));
+  CHECK(run.file("x.txt") == run.path() / "x.txt");
+  CHECK(names_in(scratch.path()) == std::vector<std::string>{"a"});
+  // Nothing is in it yet, so nothing would be overwritten.
+  CHECK(RunFolder::create(scratch / "a" / "b").path() == run.path());
+  CHECK(fs::is_directory(RunFolder::create(scratch / "c" / "").path()));
+}
+
+TEST_CASE("a folder with something in it is refused and left as it is") {
+  const Scratch scratch;
+  test::put(scratch / "file", "text");
+  const std::string error =
+      test::message_of<IoError>([&] { static_cast<void>(RunFolder::create(scratch.path())); });
+  CHECK(test::contains(error, scratch.path().string()));
+  CHECK(test::contains(error, "not empty"));
+  CHECK(test::contains(error, "name another folder"));
+  CHECK(names_in(scratch.path()) == std::vector<std::string>{"file"});
+}
+
+TEST_CASE("a place where no folder can be is refused") {
+  const Scratch scratch;
+  test::put(scratch / "file", "text");
+  for (const fs::path& path : {scratch / "file", scratch / "file" / "run"}) {
+    CHECK(test::contains(
+        test::message_of<IoError>([&] { static_cast<void>(RunFolder::create(path)); }),
+        path.string()));
+  }
+  CHECK(test::contains(test::message_of<IoError>([&] {
+                         static_cast<void>(RunFolder::create({}, scratch / "file" / "runs"));
+                       }),
+                       "Not a directory"));
+  CHECK(test::read_text(scratch / "file") == "text");
+}
+
+TEST_CASE("without a name the UTC time is taken, with numbers behind it while it is in use") {
+  const Scratch scratch;
+  const fs::path root = scratch / "runs";
+  test::put(scratch / "marker", "");
+  const char* expected[] = {"20250131-235958", "20250131-235958-2", "20250131-235958-3"};
+  for (const char* name : expected) {
+    const RunFolder run = RunFolder::create({}, root, kTime);
+    CHECK(run.path() == root / name);
+    CHECK(fs::is_directory(run.path()));
+    CHECK(fs::read_symlink(root / "latest") == fs::path(name));
+    CHECK(fs::equivalent(root / "latest", run.path()));
+  }
+  // A file counts as taken as well.
+  test::put(root / "20250131-235959", "");
+  const RunFolder next = RunFolder::create({}, root, kTime + std::chrono::seconds(1));
+  CHECK(next.path() == root / "20250131-235959-2");
+  CHECK(names_in(root) == std::vector<std::string>{"20250131-235958", "20250131-235958-2",
+                                                   "20250131-235958-3", "20250131-235959",
+                                                   "20250131-235959-2", "latest"});
+}
+
+TEST_CASE("a link to a run that is gone is replaced, a folder called latest is not") {
+  const Scratch scratch;
+  fs::create_symlink("gone", scratch / "latest");
+  const RunFolder run = RunFolder::create({}, scratch.path(), kTime);
+  CHECK(fs::equivalent(scratch / "latest", run.path()));
+  fs::remove(scratch / "latest");
+  fs::create_directory(scratch / "latest");
+  test::put(scratch / "latest" / "precious", "text");
+  const std::string error = test::message_of<IoError>(
+      [&] { static_cast<void>(RunFolder::create({}, scratch.path(), kTime)); });
+  CHECK(test::contains(error, "latest"));
+  CHECK(test::contains(error, "move away"));
+  CHECK(test::read_text(scratch / "latest" / "precious") == "text");
+  for (const std::string& name : names_in(scratch.path())) CHECK(name.front() != '.');
+}
+
+}  // namespace
+}  // namespace lockstep
