@@ -8,10 +8,9 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
-#include <thread>
 
-#include "lockstep/core/device.h"
 #include "lockstep/parallel/communicator.h"
+#include "lockstep/parallel/thread_barrier.h"
 
 namespace lockstep {
 
@@ -19,11 +18,6 @@ namespace {
 
 /// Floats summed at once: a few of these stay in the first-level cache.
 constexpr std::int64_t kSumBlock = 1024;
-
-/// Tries before a waiting thread yields, and yields before it sleeps. Nobody spins where threads
-/// outnumber cores.
-constexpr int kSpins = 2000;
-constexpr int kYields = 16;
 
 enum class Call { all_reduce, all_gather_host, broadcast_host, barrier };
 
@@ -71,71 +65,6 @@ struct alignas(kAlignment) Post {
   void* data = nullptr;
 };
 
-/// A barrier whose one word holds the number of passes and, in its low bits, why no further pass
-/// can begin.
-class Barrier {
- public:
-  static constexpr std::uint32_t kAborted = 1;
-  static constexpr std::uint32_t kLeft = 2;
-
-  explicit Barrier(int size) : size_(size), spins_(size <= allowed_cores() ? kSpins : 0) {}
-
-  /// Returns 0 when all ranks are there, or the flags that keep them from ever being. The answer is
-  /// the same for all ranks: the last to arrive passes only while no flag is set.
-  [[nodiscard]] std::uint32_t open() { return pass(kAborted | kLeft); }
-
-  /// Returns when all ranks are there, flags or not; all have passed open() and will come.
-  void close() { static_cast<void>(pass(0)); }
-
-  void raise(std::uint32_t flag) noexcept {
-    word_.fetch_or(flag);
-    word_.notify_all();
-  }
-
-  [[nodiscard]] std::uint32_t flags() const { return word_.load() & kFlags; }
-
- private:
-  static constexpr std::uint32_t kFlags = kAborted | kLeft;
-  static constexpr std::uint32_t kPass = 4;
-
-  std::uint32_t pass(std::uint32_t heeded) {
-    const std::uint32_t before = word_.load();
-    if ((before & heeded) != 0) return before & heeded;
-    // The pass cannot complete without this rank, so `before` names it until we have arrived.
-    if (arrived_.fetch_add(1) + 1 == size_) {
-      arrived_.store(0);
-      std::uint32_t now = before;
-      while ((now & heeded) == 0) {
-        if (word_.compare_exchange_weak(now, now + kPass)) {
-          word_.notify_all();
-          return 0;
-        }
-      }
-      return now & heeded;
-    }
-    return wait(before, heeded);
-  }
-
-  std::uint32_t wait(std::uint32_t before, std::uint32_t heeded) {
-    for (int tries = 0;; ++tries) {
-      const std::uint32_t now = word_.load();
-      if (((now ^ before) & ~kFlags) != 0) return 0;
-      if ((now & heeded) != 0) return now & heeded;
-      if (tries < spins_) continue;
-      if (tries < spins_ + kYields) {
-        std::this_thread::yield();
-      } else {
-        word_.wait(now);
-      }
-    }
-  }
-
-  int size_;
-  int spins_;
-  alignas(kAlignment) std::atomic<std::uint32_t> word_{0};
-  alignas(kAlignment) std::atomic<int> arrived_{0};
-};
-
 /// What the ranks share.
 struct Group {
   explicit Group(int size_in)
@@ -146,7 +75,7 @@ struct Group {
   }
 
   const int size;
-  Barrier barrier;
+  ThreadBarrier barrier;
   std::atomic<int> left{-1};  ///< the first rank to destroy its communicator
   /// By turns: a rank may begin the next call while another still reads the posts of this one, but
   /// not the one after.
@@ -196,7 +125,7 @@ class ThreadCommunicator final : public Communicator {
   ~ThreadCommunicator() override {
     int nobody = -1;
     group_->left.compare_exchange_strong(nobody, rank_);
-    group_->barrier.raise(Barrier::kLeft);
+    group_->barrier.raise(ThreadBarrier::kLeft);
   }
   ThreadCommunicator(const ThreadCommunicator&) = delete;
   ThreadCommunicator& operator=(const ThreadCommunicator&) = delete;
@@ -245,7 +174,7 @@ class ThreadCommunicator final : public Communicator {
 
   void barrier() override { open({.call = Call::barrier}, nullptr); }
 
-  void abort() noexcept override { group_->barrier.raise(Barrier::kAborted); }
+  void abort() noexcept override { group_->barrier.raise(ThreadBarrier::kAborted); }
 
  private:
   /// Posts this rank's part, waits for the others' and returns all of them. Throws on all ranks or
@@ -267,11 +196,12 @@ class ThreadCommunicator final : public Communicator {
 
   void close(const Signature& signature) {
     group_->barrier.close();
-    if ((group_->barrier.flags() & Barrier::kAborted) != 0) fail(signature, Barrier::kAborted);
+    if ((group_->barrier.flags() & ThreadBarrier::kAborted) != 0)
+      fail(signature, ThreadBarrier::kAborted);
   }
 
   [[noreturn]] void fail(const Signature& signature, std::uint32_t flags) const {
-    if ((flags & Barrier::kAborted) != 0) {
+    if ((flags & ThreadBarrier::kAborted) != 0) {
       throw CommAborted(message(signature.name(), ": aborted on rank ", rank_,
                                 " because another rank failed or the communicator was aborted"));
     }
