@@ -1,0 +1,28 @@
+# Every relative link of our Markdown files leads to a file.
+#   cmake -DROOT=folder -P links.cmake
+cmake_minimum_required(VERSION 3.25)
+
+file(GLOB pages RELATIVE ${ROOT} ${ROOT}/*.md ${ROOT}/docs/*.md)
+set(count 0)
+foreach(page ${pages})
+  get_filename_component(folder ${ROOT}/${page} DIRECTORY)
+  file(READ ${ROOT}/${page} text)
+  # Brackets and semicolons would join or split the elements of a list.
+  string(REPLACE "](" "@(" text "${text}")
+  string(REGEX REPLACE "[][;\\]" " " text "${text}")
+  string(REGEX MATCHALL "@\\([^) ]+\\)" links "${text}")
+  foreach(link ${links})
+    string(REGEX REPLACE "^@\\(([^)#]*).*" "\\1" target "${link}")
+    if(target MATCHES "^[a-z]+:" OR target STREQUAL "")
+      continue()
+    endif()
+    math(EXPR count "${count} + 1")
+    if(NOT EXISTS ${folder}/${target})
+      message(SEND_ERROR "${page}: there is no ${target}")
+    endif()
+  endforeach()
+endforeach()
+if(count EQUAL 0)
+  message(FATAL_ERROR "no link found under ${ROOT}: is this the right folder?")
+endif()
+message(STATUS "${count} links lead somewhere")
