@@ -52,14 +52,14 @@ struct BoundParameter {
 
 /// Everything that a description gets to make a Layer of itself.
 struct Binding {
-  std::string name;          ///< for messages
+  std::string name{};        ///< for messages
   std::uint32_t number = 0;  ///< of the layer in the model: keys its random numbers
   std::uint64_t seed = 0;
   ConstFloatView x;
   FloatView y;
   FloatView dx;       ///< null data: nobody needs it
   ConstFloatView dy;  ///< null data in a forward plan
-  std::vector<BoundParameter> parameters;
+  std::vector<BoundParameter> parameters{};
   /// What forward keeps for backward, as many bytes as the description asked for. Null in a forward
   /// plan.
   std::uint8_t* saved = nullptr;

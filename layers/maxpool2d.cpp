@@ -46,10 +46,8 @@ Window MaxPool2d::window(const Shape& in_shape) const {
                              " has more than 256 places; use a smaller one"));
   }
   const Window w = make_window("maxpool2d", in_shape, kernel, effective_stride(*this), padding);
-  const std::int64_t last_h = (w.output_h(in_shape[1]) - 1) * w.stride_h - w.pad_top;
-  const std::int64_t last_w = (w.output_w(in_shape[2]) - 1) * w.stride_w - w.pad_left;
-  if (w.pad_top >= w.kernel_h || w.pad_left >= w.kernel_w || last_h >= in_shape[1] ||
-      last_w >= in_shape[2]) {
+  // With less padding than kernel on every side, no window lies in the padding alone.
+  if (w.pad_top >= w.kernel_h || w.pad_left >= w.kernel_w) {
     throw ShapeError(message("maxpool2d: a window of ", kernel.h, "x", kernel.w, " over ", in_shape,
                              " with padding ", padding.places.h, "x", padding.places.w,
                              " lies in the padding alone; use less padding"));

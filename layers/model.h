@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/core/tensor.h"
@@ -24,8 +25,10 @@ class Model {
   [[nodiscard]] const Shape& input_sample() const { return input_sample_; }
   [[nodiscard]] const ParameterLayout& layout() const { return layout_; }
   /// The parameter arena in host memory, layout().size() floats.
-  [[nodiscard]] std::vector<float>& arena() { return arena_; }
-  [[nodiscard]] const std::vector<float>& arena() const { return arena_; }
+  [[nodiscard]] std::vector<float>& arena() & { return arena_; }
+  [[nodiscard]] const std::vector<float>& arena() const& { return arena_; }
+  /// Of a temporary: the values themselves, so that no reference dangles.
+  [[nodiscard]] std::vector<float> arena() && { return std::move(arena_); }
 
   /// A copy of the parameter `name` ("conv_1.weight"); UsageError lists the names when there is
   /// none.

@@ -71,10 +71,10 @@ class Planner {
       if (has_backward(i)) {
         if (traits.backward_reads_x) memory_.use(layer.x, backward_time(i));
         if (traits.backward_reads_y) memory_.use(layer.y, backward_time(i));
-        if (const std::size_t bytes = saved_bytes(i); bytes > 0) {
-          layer.saved = memory_.add(bytes, i);
-          memory_.use(layer.saved, backward_time(i));
-        }
+      }
+      if (const std::size_t bytes = training_ ? saved_bytes(i) : 0; bytes > 0) {
+        layer.saved = memory_.add(bytes, i);
+        if (has_backward(i)) memory_.use(layer.saved, backward_time(i));
       }
       const bool reads_y = has_backward(i) && traits.backward_reads_y;
       x_is_kept =
