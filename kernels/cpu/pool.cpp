@@ -16,29 +16,60 @@ namespace {
 
 using Index = std::int64_t;
 
-typedef std::uint8_t Bytes __attribute__((vector_size(kLanes)));
-
-LOCKSTEP_INLINE Ints load_numbers(const std::uint8_t* from) {
-  Bytes bytes;
-  __builtin_memcpy(&bytes, from, sizeof bytes);
-  return __builtin_convertvector(bytes, Ints);
-}
-
-LOCKSTEP_INLINE void store_numbers(std::uint8_t* to, Ints numbers) {
-  const Bytes bytes = __builtin_convertvector(numbers, Bytes);
-  __builtin_memcpy(to, &bytes, sizeof bytes);
-}
-
-/// Largest value so far and the number of its place.
+/// What a window of each of a group's samples has found: its largest value so far and the number of
+/// its place.
 struct Best {
-  Floats value;
-  Ints place;
+  Floats value[kParts];
+  Ints place[kParts];
 };
 
-LOCKSTEP_INLINE void consider(Best& best, Floats value, int place) {
-  const Ints wins = ~(value <= best.value) & (best.value == best.value);
-  best.value = select(wins, value, best.value);
-  best.place = select(wins, Ints{} + place, best.place);
+LOCKSTEP_INLINE Best first(const float* x, int place) {
+  Best best;
+  for (int part = 0; part < kParts; ++part) {
+    best.value[part] = load(x + part * kLanes);
+    best.place[part] = Ints{} + place;
+  }
+  return best;
+}
+
+LOCKSTEP_INLINE void consider(Best& best, const float* x, int place) {
+  for (int part = 0; part < kParts; ++part) {
+    const Floats value = load(x + part * kLanes);
+    const Floats old = best.value[part];
+    const Ints wins = ~(value <= old) & (old == old);
+    best.value[part] = select(wins, value, old);
+    best.place[part] = select(wins, Ints{} + place, best.place[part]);
+  }
+}
+
+/// Stores values, and places as bytes where `argmax` is not null. The compiler packs the bytes
+/// better from a plain loop than by a vector conversion.
+LOCKSTEP_INLINE void finish(const Best& best, float* y, std::uint8_t* argmax) {
+  for (int part = 0; part < kParts; ++part) store(y + part * kLanes, best.value[part]);
+  if (!argmax) return;
+  std::int32_t places[kGroup];
+  __builtin_memcpy(places, best.place, sizeof places);
+  for (int i = 0; i < kGroup; ++i) argmax[i] = static_cast<std::uint8_t>(places[i]);
+}
+
+/// The gradients of a window of each of a group's samples, and the places that get them.
+struct Share {
+  Floats gradient[kParts];
+  Ints winner[kParts];
+};
+
+LOCKSTEP_INLINE Share share_of(const float* dy, const std::uint8_t* argmax) {
+  std::int32_t places[kGroup];
+  for (int i = 0; i < kGroup; ++i) places[i] = argmax[i];
+  Share share;
+  __builtin_memcpy(share.winner, places, sizeof places);
+  for (int part = 0; part < kParts; ++part) share.gradient[part] = load(dy + part * kLanes);
+  return share;
+}
+
+/// What goes to place number `place`.
+LOCKSTEP_INLINE Floats part_of(const Share& share, int part, int place) {
+  return select(share.winner[part] == place, share.gradient[part], Floats{});
 }
 
 /// The places of a window that lie inside the image, along one axis: [first, end), and where place
@@ -56,33 +87,28 @@ void pool_row(const WindowGeometry& g, const Span& rows, const float* x, float* 
               std::uint8_t* argmax) {
   for (Index q = 0; q < g.q; ++q) {
     const Span columns = span_of(q, g.stride_w, g.pad_left, g.kernel_w, g.w);
-    for (int part = 0; part < kGroup; part += kLanes) {
-      const float* window = x + (rows.origin * g.w + columns.origin) * kGroup + part;
-      Best best{load(window + (rows.first * g.w + columns.first) * kGroup),
-                Ints{} + static_cast<int>(rows.first * g.kernel_w + columns.first)};
-      for (Index r = rows.first; r < rows.end; ++r) {
-        for (Index s = columns.first; s < columns.end; ++s) {
-          consider(best, load(window + (r * g.w + s) * kGroup),
-                   static_cast<int>(r * g.kernel_w + s));
-        }
+    const float* window = x + (rows.origin * g.w + columns.origin) * kGroup;
+    Best best = first(window + (rows.first * g.w + columns.first) * kGroup,
+                      static_cast<int>(rows.first * g.kernel_w + columns.first));
+    for (Index r = rows.first; r < rows.end; ++r) {
+      for (Index s = columns.first; s < columns.end; ++s) {
+        consider(best, window + (r * g.w + s) * kGroup, static_cast<int>(r * g.kernel_w + s));
       }
-      store(y + q * kGroup + part, best.value);
-      if (argmax) store_numbers(argmax + q * kGroup + part, best.place);
     }
+    finish(best, y + q * kGroup, argmax ? argmax + q * kGroup : nullptr);
   }
 }
 
 /// pool_row for windows of 2 x 2, stride 2, wholly inside: `x` is the upper of the two rows.
 void pool_row_2x2(const WindowGeometry& g, const float* x, float* y, std::uint8_t* argmax) {
   const float* below = x + g.w * kGroup;
-  for (Index at = 0; at < g.q * kGroup; at += kLanes) {
-    const Index in = at / kGroup * 2 * kGroup + at % kGroup;
-    Best best{load(x + in), Ints{}};
-    consider(best, load(x + in + kGroup), 1);
-    consider(best, load(below + in), 2);
-    consider(best, load(below + in + kGroup), 3);
-    store(y + at, best.value);
-    if (argmax) store_numbers(argmax + at, best.place);
+  for (Index q = 0; q < g.q; ++q) {
+    const Index at = 2 * q * kGroup;
+    Best best = first(x + at, 0);
+    consider(best, x + at + kGroup, 1);
+    consider(best, below + at, 2);
+    consider(best, below + at + kGroup, 3);
+    finish(best, y + q * kGroup, argmax ? argmax + q * kGroup : nullptr);
   }
 }
 
@@ -115,14 +141,12 @@ void spread_row(const WindowGeometry& g, const Span& rows, const float* dy,
                 const std::uint8_t* argmax, float* dx) {
   for (Index q = 0; q < g.q; ++q) {
     const Span columns = span_of(q, g.stride_w, g.pad_left, g.kernel_w, g.w);
-    for (int part = 0; part < kGroup; part += kLanes) {
-      const Floats gradient = load(dy + q * kGroup + part);
-      const Ints winner = load_numbers(argmax + q * kGroup + part);
-      for (Index r = rows.first; r < rows.end; ++r) {
-        for (Index s = columns.first; s < columns.end; ++s) {
-          float* to = dx + ((rows.origin + r) * g.w + columns.origin + s) * kGroup + part;
-          const Ints won = winner == static_cast<int>(r * g.kernel_w + s);
-          store(to, load(to) + select(won, gradient, Floats{}));
+    const Share share = share_of(dy + q * kGroup, argmax + q * kGroup);
+    for (Index r = rows.first; r < rows.end; ++r) {
+      for (Index s = columns.first; s < columns.end; ++s) {
+        float* to = dx + ((rows.origin + r) * g.w + columns.origin + s) * kGroup;
+        for (int part = 0; part < kParts; ++part, to += kLanes) {
+          store(to, load(to) + part_of(share, part, static_cast<int>(r * g.kernel_w + s)));
         }
       }
     }
@@ -132,19 +156,20 @@ void spread_row(const WindowGeometry& g, const Span& rows, const float* dy,
 /// spread_row for windows of 2 x 2, stride 2, wholly inside: overwrites both rows.
 void spread_row_2x2(const WindowGeometry& g, const float* dy, const std::uint8_t* argmax,
                     float* dx) {
-  float* below = dx + g.w * kGroup;
-  for (Index at = 0; at < g.q * kGroup; at += kLanes) {
-    const Index out = at / kGroup * 2 * kGroup + at % kGroup;
-    const Floats gradient = load(dy + at);
-    const Ints winner = load_numbers(argmax + at);
-    store(dx + out, select(winner == 0, gradient, Floats{}));
-    store(dx + out + kGroup, select(winner == 1, gradient, Floats{}));
-    store(below + out, select(winner == 2, gradient, Floats{}));
-    store(below + out + kGroup, select(winner == 3, gradient, Floats{}));
+  const Index row = g.w * kGroup;
+  for (Index q = 0; q < g.q; ++q) {
+    const Share share = share_of(dy + q * kGroup, argmax + q * kGroup);
+    float* to = dx + 2 * q * kGroup;
+    for (int part = 0; part < kParts; ++part, to += kLanes) {
+      store(to, part_of(share, part, 0));
+      store(to + kGroup, part_of(share, part, 1));
+      store(to + row, part_of(share, part, 2));
+      store(to + row + kGroup, part_of(share, part, 3));
+    }
   }
   const Index left_over = g.w - 2 * g.q;
   zero(dx + 2 * g.q * kGroup, left_over);
-  zero(below + 2 * g.q * kGroup, left_over);
+  zero(dx + row + 2 * g.q * kGroup, left_over);
 }
 
 void backward(const WindowGeometry& g, const float* dy, const std::uint8_t* argmax, float* dx) {
