@@ -21,12 +21,12 @@ struct Device {
 
 /// Devices a World may use, in rank order.
 struct Devices {
-  std::vector<Device> list;
+  std::vector<Device> list{};
   /// The user named no number: training takes the largest legal number of replicas from the list
   /// (design: at least 16 samples of a batch each on a CPU). Otherwise it uses exactly the list.
   bool automatic = false;
   /// One line for the user when `auto` fell back to the CPU; empty otherwise.
-  std::string notice;
+  std::string notice{};
 };
 
 /// Every usable GPU, else every allowed core; what `--devices auto` means.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "lockstep/core/buffer.h"
@@ -56,8 +57,10 @@ class Tensor {
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] float* data() { return values_.data(); }
   [[nodiscard]] const float* data() const { return values_.data(); }
-  [[nodiscard]] std::vector<float>& values() { return values_; }
-  [[nodiscard]] const std::vector<float>& values() const { return values_; }
+  [[nodiscard]] std::vector<float>& values() & { return values_; }
+  [[nodiscard]] const std::vector<float>& values() const& { return values_; }
+  /// Of a temporary: the values themselves, so that no reference dangles.
+  [[nodiscard]] std::vector<float> values() && { return std::move(values_); }
 
  private:
   Shape shape_{0};

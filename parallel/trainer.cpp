@@ -71,6 +71,21 @@ struct Trainer::Impl {
     });
   }
 
+  /// Throws ShapeError unless samples and classes of `data` are what the model takes and gives.
+  void check_fits(const Dataset& data) const {
+    const Shape& sample = data.sample_shape();
+    if (input_sample && *input_sample != sample) {
+      throw ShapeError(message("trainer: samples of ", data.name(), " are ", sample,
+                               ", the model has been set up for ", *input_sample));
+    }
+    const Shape output = model.shapes(sample).back();  // names the layer that does not fit
+    if (output.rank() != 1 || output[0] != data.class_count()) {
+      throw ShapeError(message("trainer: the model's output for a sample is ", output, ", but ",
+                               data.name(), " has ", data.class_count(),
+                               " classes; the last layer must give one logit per class"));
+    }
+  }
+
   void require_begun() const {
     if (!train) throw UsageError("trainer: no training data yet; call fit or begin first");
   }
@@ -141,9 +156,9 @@ struct Trainer::Impl {
 std::int64_t Trainer::Impl::run_steps(std::int64_t wanted) {
   require_begun();
   const Clock::time_point begun = Clock::now();
-  if (epoch_open && steps_left() == 0) close_epoch();
   if (!epoch_open) open_epoch();
   const std::int64_t count = std::min(wanted, steps_left());
+  if (count == 0) return 0;
   const std::int64_t first = state().step_in_epoch;
   for_each_replica([&](Replica& replica, Communicator& communicator) {
     replica.thaw();
@@ -201,7 +216,7 @@ Trainer::Trainer(World& world, Model model, SoftmaxCrossEntropy /*loss*/, Optimi
                  TrainerOptions options)
     : impl_(
           std::make_unique<Impl>(world, model.layers(), std::move(optimizer), std::move(options))) {
-  impl_->start.params = std::move(model.arena());
+  impl_->start.params = std::move(model).arena();
   impl_->input_sample = model.input_sample();
 }
 
@@ -217,12 +232,7 @@ void Trainer::on_progress(std::function<void(const Progress&)> callback) {
 
 void Trainer::begin(const Dataset& train, const BatchOptions& options) {
   Impl& impl = *impl_;
-  const Shape& sample = train.sample_shape();
-  if (impl.input_sample && *impl.input_sample != sample) {
-    throw ShapeError(message("trainer: samples of ", train.name(), " are ", sample,
-                             ", the model has been set up for ", *impl.input_sample));
-  }
-  (void)impl.model.shapes(sample);  // names the layer that does not fit
+  impl.check_fits(train);
   const Sharding sharding =
       make_sharding(impl.world.devices(), impl.options.reduce, impl.options.shards,
                     options.batch_size, options.batch_per_replica);
@@ -238,7 +248,7 @@ void Trainer::begin(const Dataset& train, const BatchOptions& options) {
   impl.make_replicas(sharding.replicas);
   impl.for_each_replica([&](Replica& replica, Communicator&) { replica.begin(train, sharding); });
   impl.train = train;
-  impl.input_sample = sample;
+  impl.input_sample = train.sample_shape();
   impl.sharding = sharding;
   impl.steps = steps;
   impl.total_epochs = impl.state().epoch + options.epochs;
@@ -251,8 +261,7 @@ std::int64_t Trainer::run_steps(std::int64_t steps) {
 
 EpochStats Trainer::run_epoch() {
   Impl& impl = *impl_;
-  const bool all_steps_done = impl.epoch_open && impl.steps_left() == 0;  // by run_steps
-  if (!all_steps_done) impl.run_steps(std::numeric_limits<std::int64_t>::max());
+  impl.run_steps(std::numeric_limits<std::int64_t>::max());
   EpochStats stats = impl.epoch_stats();
   if (impl.steps_left() == 0) impl.close_epoch();
   return stats;
@@ -261,11 +270,7 @@ EpochStats Trainer::run_epoch() {
 EvalStats Trainer::evaluate(const Dataset& data) {
   Impl& impl = *impl_;
   const Clock::time_point begun = Clock::now();
-  if (impl.input_sample && *impl.input_sample != data.sample_shape()) {
-    throw ShapeError(message("evaluate: samples of ", data.name(), " are ", data.sample_shape(),
-                             ", the model takes ", *impl.input_sample));
-  }
-  (void)impl.model.shapes(data.sample_shape());
+  impl.check_fits(data);
   if (impl.replicas.empty()) {
     impl.make_replicas(make_sharding(impl.world.devices(), Reduce::fast, 0, kEvaluationChunk,
                                      /*batch_per_replica=*/0)

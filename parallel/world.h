@@ -13,7 +13,7 @@ namespace lockstep {
 
 struct WorldOptions {
   Devices devices = available_devices();
-  LogSink log;  ///< notices and warnings; nothing is printed
+  LogSink log{};  ///< notices and warnings; nothing is printed
 };
 
 /// A set of devices with one thread per replica, started when first used and kept. Rank 0's work

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "lockstep/data/permutation.h"
+#include "lockstep/data/synthetic.h"
 #include "lockstep/layers/zoo.h"
 #include "lockstep/parallel/trainer.h"
 
@@ -46,7 +47,7 @@ TEST_CASE("twenty steps follow the double-precision trainer", "[parallel]") {
        {Optimizer(Adam{.lr = 0.001F}), ReferenceTrainer::Rule::adam_pytorch, 0.001}}));
   CAPTURE(replicas, optimizer.describe());
 
-  const Dataset data = test::striped_images(20 * 64, 28, 10);
+  const Dataset data = synthetic_digits({.train = 20 * 64, .validation = 0, .test = 0}).train;
   World world = world_of(replicas);
   Trainer trainer(world, Model(zoo::article(), data.sample_shape(), 3), SoftmaxCrossEntropy{},
                   optimizer, {.seed = 3});

@@ -38,15 +38,15 @@ struct FaultyLayer {
   std::string name{};
 
   struct Bound final : Layer {
-    explicit Bound(const FaultyLayer& fault_in) : fault(fault_in) {}
+    Bound(int replica_in, int calls_in) : replica(replica_in), calls_left(calls_in) {}
     void forward(Context& context, const Pass& pass) override {
-      if (pass.training && context.device().index == fault.replica && ++calls > fault.calls) {
+      if (pass.training && context.device().index == replica && calls_left-- == 0) {
         throw DataError("planted fault");
       }
     }
     void backward(Context&, const Pass&, bool) override {}
-    FaultyLayer fault;
-    int calls = 0;
+    int replica;
+    int calls_left;
   };
 
   static constexpr const char* kKind = "faulty";
@@ -56,7 +56,7 @@ struct FaultyLayer {
   [[nodiscard]] std::size_t saved_bytes(const Shape&, const Shape&) const { return 0; }
   [[nodiscard]] std::size_t workspace_bytes(const Context&, const Shape&) const { return 0; }
   [[nodiscard]] std::unique_ptr<Layer> bind(const Binding&) const {
-    return std::make_unique<Bound>(*this);
+    return std::make_unique<Bound>(replica, calls);
   }
 };
 
@@ -103,8 +103,9 @@ TEST_CASE("the loop in pieces is fit, bit for bit, and so are two fits in a row"
   Trainer pieces(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01F}, options);
   pieces.begin(train, {.batch_size = 32});
   while (pieces.epoch() < 3) {
-    while (pieces.run_steps(2) == 2) {
+    while (pieces.run_steps(2) > 0) {
     }
+    CHECK(pieces.run_steps(1) == 0);
     const EpochStats epoch = pieces.run_epoch();
     CHECK(epoch.samples == 150);
     CHECK(epoch.steps == 5);
@@ -387,10 +388,10 @@ TEST_CASE("a step allocates nothing after warm-up", "[parallel]") {
     Trainer trainer(world, net(), SoftmaxCrossEntropy{}, Adam{},
                     {.reduce = reduce, .bucket_bytes = 64, .l2 = 1e-4F, .clip_norm = 1});
     trainer.begin(train, {.batch_size = 32});
-    std::uint64_t after_first = 0;
-    std::uint64_t after_last = 0;
+    std::int64_t after_first = 0;
+    std::int64_t after_last = 0;
     trainer.on_progress([&](const Progress& progress) {
-      (progress.done == 2 ? after_first : after_last) = test::allocation_count();
+      (progress.done == 2 ? after_first : after_last) = test::allocations();
     });
     (void)trainer.run_epoch();
     CHECK(after_first > 0);
