@@ -26,7 +26,7 @@ TEST_CASE("convert_layout keeps every element and fills the rest with zeros", "[
           if (to == Layout::n16 && out % 16 != 0) continue;
           const std::int64_t features = 2 * 3 * 7;
           const std::vector<float> x = random_values(in * features, 1);
-          std::vector<float> y = unwritten(out * features);
+          std::vector<float> y = not_written(out * features);
           convert_layout(context, {x.data(), {in, 2, 3, 7}, from}, {y.data(), {out, 2, 3, 7}, to});
           for (std::int64_t n = 0; n < out; ++n) {
             for (std::int64_t e = 0; e < features; ++e) {

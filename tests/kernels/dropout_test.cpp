@@ -21,7 +21,8 @@ struct Run {
 Run forward(Context& context, float rate, std::uint32_t epoch,
             const std::vector<std::int32_t>& index, std::int64_t features,
             const std::vector<float>& x) {
-  Run run{unwritten(static_cast<std::int64_t>(x.size())), std::vector<std::uint8_t>(x.size(), 77)};
+  Run run{not_written(static_cast<std::int64_t>(x.size())),
+          std::vector<std::uint8_t>(x.size(), 77)};
   const Shape shape{static_cast<std::int64_t>(index.size()), features};
   StepState state;
   state.epoch = epoch;
@@ -90,7 +91,7 @@ TEST_CASE("dropout in place gives the same, and backward follows the mask", "[ke
     // Dropped places hold NaN in dy: it must not pass.
     std::vector<float> dy = random_values(shape.count(), 2);
     for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = mask[i] != 0 ? dy[i] : kNan;
-    std::vector<float> dx = unwritten(shape.count());
+    std::vector<float> dx = not_written(shape.count());
     dropout_backward(context, 0.4F, {mask.data(), shape, Layout::n16},
                      {dy.data(), shape, Layout::n16}, {dx.data(), shape, Layout::n16});
     for (std::size_t i = 0; i < dx.size(); ++i)

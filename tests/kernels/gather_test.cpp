@@ -54,8 +54,8 @@ struct Block {
   Block(std::int64_t n, std::int64_t f)
       : places(n),
         features(f),
-        x(unwritten(n * f)),
-        soft(unwritten(n * kSoftClasses)),
+        x(not_written(n * f)),
+        soft(not_written(n * kSoftClasses)),
         index(static_cast<std::size_t>(n), 12345),
         classes(static_cast<std::size_t>(n), 12345) {}
   [[nodiscard]] GatheredBlock view() {

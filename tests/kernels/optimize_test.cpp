@@ -26,7 +26,7 @@ struct Problem {
     for (std::int64_t i = 0; i < n; ++i) mask.push_back(i % 2 == 0 ? 1.0F : 0.0F);
   }
   [[nodiscard]] std::vector<float> grads(int step) const {
-    std::vector<float> g = random_values(count, 100 + static_cast<std::uint32_t>(step));
+    std::vector<float> g = random_values(count, 100 + static_cast<std::uint64_t>(step));
     for (std::size_t i = 0; i < g.size(); ++i) g[i] *= i % 3 == 0 ? 1e-4F : 1.0F;
     return g;
   }
@@ -161,7 +161,7 @@ void check_frozen(Context& context, const Case& optimizer) {
   StepState frozen = Problem::state(1);
   frozen.frozen = 1;
   frozen.clip_factor = kNan;
-  optimizer.update(context, problem, frozen, unwritten(37), arenas, 0, 37);
+  optimizer.update(context, problem, frozen, not_written(37), arenas, 0, 37);
   CHECK(arenas == before);
 }
 

@@ -29,7 +29,7 @@ TEST_CASE("relu keeps what is above 0 and lets NaN through", "[kernels]") {
   for_each_set([](Context& context) {
     for (const std::int64_t count : kCounts) {
       const std::vector<float> x = values_with_specials(count, 1);
-      std::vector<float> y = unwritten(count);
+      std::vector<float> y = not_written(count);
       relu_forward(context, {x.data(), {count}}, {y.data(), {count}});
       std::vector<float> in_place = x;
       relu_forward(context, {in_place.data(), {count}}, {in_place.data(), {count}});
@@ -49,7 +49,7 @@ TEST_CASE("relu's gradient goes where the output is above 0 or NaN", "[kernels]"
       std::vector<float> y = values_with_specials(count, 2);
       for (float& value : y) value = value < 0 ? 0.0F : value;
       const std::vector<float> dy = random_values(count, 3);
-      std::vector<float> dx = unwritten(count);
+      std::vector<float> dx = not_written(count);
       relu_backward(context, {y.data(), {count}}, {dy.data(), {count}}, {dx.data(), {count}});
       std::vector<float> in_place = dy;
       relu_backward(context, {y.data(), {count}}, {in_place.data(), {count}},
@@ -66,7 +66,7 @@ TEST_CASE("relu's gradient goes where the output is above 0 or NaN", "[kernels]"
 TEST_CASE("a relu gradient that was NaN at a closed place does not leak", "[kernels]") {
   for_each_set([](Context& context) {
     const std::vector<float> y(19, 0.0F);
-    std::vector<float> dx = unwritten(19);
+    std::vector<float> dx = not_written(19);
     relu_backward(context, {y.data(), {19}}, {dx.data(), {19}}, {dx.data(), {19}});
     REQUIRE(dx == std::vector<float>(19, 0.0F));
   });

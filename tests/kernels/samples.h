@@ -1,4 +1,4 @@
-// Values, layouts and comparisons that the tests of operations share.
+// What the tests of the small operations share beyond n16.h.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "lockstep/core/context.h"
-#include "lockstep/core/random.h"
-#include "lockstep/core/tensor.h"
 
+#include "kernels/n16.h"
 #include "support/catch.h"
 
 namespace lockstep::test {
@@ -27,38 +26,17 @@ void for_each_set(F&& check) {
   }
 }
 
-/// `count` reproducible values in [low, high); `stream` tells sequences apart.
-inline std::vector<float> random_values(std::int64_t count, std::uint32_t stream, float low = -1,
-                                        float high = 1) {
-  std::vector<float> values;
-  for (std::uint32_t i = 0; static_cast<std::int64_t>(values.size()) < count; ++i) {
-    const RandomKey key{.seed = 1, .purpose = RandomPurpose::synthetic, .item = stream};
-    values.push_back(low + (high - low) * uniform_float(random_block(key, i, 0)[0]));
-  }
+/// Uniform values in [low, high), the same for the same seed.
+inline std::vector<float> random_values(std::int64_t count, std::uint64_t seed, float low,
+                                        float high) {
+  std::vector<float> values = random_values(count, seed);
+  for (float& value : values) value = low + (high - low) * (value + 1) / 2;
   return values;
-}
-
-/// What outputs are filled with, so that a place that nobody wrote is seen.
-inline std::vector<float> unwritten(std::int64_t count) {
-  return std::vector<float>(static_cast<std::size_t>(count), kNan);
 }
 
 /// Where element e of sample n lies in Layout::n16.
 inline std::size_t n16_index(std::int64_t features, std::int64_t n, std::int64_t e) {
-  return static_cast<std::size_t>((n / 16) * features * 16 + e * 16 + n % 16);
-}
-
-/// Canonical (samples, features) to n16 with room for `padded` samples; places without a sample
-/// hold `filling`.
-template <class T>
-std::vector<T> to_n16(const std::vector<T>& canonical, std::int64_t features, std::int64_t padded,
-                      T filling) {
-  std::vector<T> values(static_cast<std::size_t>(padded * features), filling);
-  for (std::size_t i = 0; i < canonical.size(); ++i) {
-    const auto at = static_cast<std::int64_t>(i);
-    values[n16_index(features, at / features, at % features)] = canonical[i];
-  }
-  return values;
+  return static_cast<std::size_t>(n / kN16 * features * kN16 + e * kN16 + n % kN16);
 }
 
 /// Equal bit by bit: tells NaN from numbers and 0 from -0.

@@ -68,8 +68,8 @@ struct Outcome {
 
 Outcome run(Context& context, const Batch& batch, float inverse_samples, float filling = kNan) {
   const Shape shape{batch.padded, batch.classes};
-  const std::vector<float> z = to_n16(batch.logits, batch.classes, batch.padded, filling);
-  Outcome outcome{unwritten(batch.padded), unwritten(batch.padded), unwritten(shape.count())};
+  const std::vector<float> z = to_n16(batch.logits, {batch.real, batch.classes}, filling);
+  Outcome outcome{not_written(batch.padded), not_written(batch.padded), not_written(shape.count())};
   StepState state;
   state.inverse_samples = inverse_samples;
   softmax_cross_entropy(context, {z.data(), shape, Layout::n16}, batch.targets(), &state,
@@ -130,8 +130,8 @@ TEST_CASE("the gradient may overwrite the logits, and may be left out", "[kernel
     const Batch batch(17, 10, false);
     const Outcome apart = run(context, batch, 0.5F);
     const Shape shape{batch.padded, batch.classes};
-    std::vector<float> z = to_n16(batch.logits, batch.classes, batch.padded, kInfinity);
-    Outcome out{unwritten(batch.padded), unwritten(batch.padded), {}};
+    std::vector<float> z = to_n16(batch.logits, {batch.real, batch.classes}, kInfinity);
+    Outcome out{not_written(batch.padded), not_written(batch.padded), {}};
     softmax_cross_entropy(context, {z.data(), shape, Layout::n16}, batch.targets(), nullptr,
                           out.loss.data(), out.correct.data(), {});
     CHECK(same_bits(out.loss, apart.loss));
