@@ -1,9 +1,9 @@
 // The CPU kernels of one instruction set, as tables of plain functions.
 //
-// Every file kernels/cpu/*.cpp but table.cpp is compiled once per instruction set, inside the
-// namespace lockstep::cpu::LOCKSTEP_CPU_SET; `kernels(set)` picks the table. Kernels trust their
-// input: the functions in kernels/*.h have checked it. Activations are in Layout::n16: [groups of
-// 16 samples][...][16].
+// The files kernels/cpu/*.cpp are compiled once per instruction set, inside the namespace
+// lockstep::cpu::LOCKSTEP_CPU_SET; `kernels(set)` picks the table. Those that plain.h declares and
+// table.cpp are compiled once. Kernels trust their input: the functions in kernels/*.h have checked
+// it. Activations are in Layout::n16: [groups of 16 samples][...][16].
 //
 // The per-set files include this header, so it includes nothing that has inline functions: the
 // linker would keep one set's copy of such a function for all of them, and a processor without
