@@ -124,7 +124,9 @@ struct Trainer::Impl {
 
   [[nodiscard]] std::int64_t steps_left() const { return steps - state().step_in_epoch; }
 
-  std::int64_t run_steps(std::int64_t wanted);
+  std::int64_t run_in_epoch(std::int64_t wanted);
+  [[nodiscard]] static std::string nonfinite_message(const Replica& replica);
+  void report_step(const Replica& replica) const;
   [[nodiscard]] EpochStats epoch_stats() const;
 
   std::uint32_t* stop_flag() { return &stop; }
@@ -153,7 +155,8 @@ struct Trainer::Impl {
   std::function<void(const Progress&)> on_progress;
 };
 
-std::int64_t Trainer::Impl::run_steps(std::int64_t wanted) {
+/// Runs `wanted` steps of the open epoch, or as many as it has left; fewer after a stop request.
+std::int64_t Trainer::Impl::run_in_epoch(std::int64_t wanted) {
   require_begun();
   const Clock::time_point begun = Clock::now();
   if (!epoch_open) open_epoch();
@@ -164,26 +167,30 @@ std::int64_t Trainer::Impl::run_steps(std::int64_t wanted) {
     replica.thaw();
     for (std::int64_t i = 0; i < count; ++i) {
       replica.step(communicator);
-      const StepState& now = replica.state();
       // The reduced gradient is the same everywhere, so all replicas leave together.
-      if (now.frozen != 0) {
-        const std::string name = replica.first_nonfinite_gradient();
-        throw NonFiniteError(message(
-            "training: at step ", now.step_in_epoch, " of epoch ", now.epoch,
-            " the gradient is not finite", name.empty() ? "" : ", first in " + name,
-            "; the weights are those before that step. Lower the learning rate, set clip_norm "
-            "or look at the data"));
-      }
-      if (communicator.rank() == 0 && on_progress) {
-        const EpochSums& sums = replica.sums();
-        on_progress({Progress::Phase::training, static_cast<int>(now.epoch), now.step_in_epoch,
-                     steps, sums.ema_weight > 0 ? sums.ema / sums.ema_weight : 0});
-      }
+      if (replica.state().frozen != 0) throw NonFiniteError(nonfinite_message(replica));
+      if (communicator.rank() == 0 && on_progress) report_step(replica);
       if (replica.sums().stop > 0) break;
     }
   });
   train_seconds += seconds_since(begun);
   return static_cast<std::int64_t>(state().step_in_epoch) - first;
+}
+
+std::string Trainer::Impl::nonfinite_message(const Replica& replica) {
+  const std::string name = replica.first_nonfinite_gradient();
+  return message("training: at step ", replica.state().step_in_epoch, " of epoch ",
+                 replica.state().epoch, " the gradient is not finite",
+                 name.empty() ? "" : ", first in " + name,
+                 "; the weights are those before that step. Lower the learning rate, set "
+                 "clip_norm or look at the data");
+}
+
+void Trainer::Impl::report_step(const Replica& replica) const {
+  const EpochSums& sums = replica.sums();
+  on_progress({Progress::Phase::training, static_cast<int>(replica.state().epoch),
+               replica.state().step_in_epoch, steps,
+               sums.ema_weight > 0 ? sums.ema / sums.ema_weight : 0});
 }
 
 EpochStats Trainer::Impl::epoch_stats() const {
@@ -256,12 +263,19 @@ void Trainer::begin(const Dataset& train, const BatchOptions& options) {
 
 std::int64_t Trainer::run_steps(std::int64_t steps) {
   if (steps < 1) throw UsageError(message("trainer: run_steps(", steps, "), want 1 or more"));
-  return impl_->run_steps(steps);
+  Impl& impl = *impl_;
+  std::int64_t done = 0;
+  while (done < steps) {
+    if (impl.epoch_open && impl.steps_left() == 0) impl.close_epoch();
+    done += impl.run_in_epoch(steps - done);
+    if (stop_requested()) break;
+  }
+  return done;
 }
 
 EpochStats Trainer::run_epoch() {
   Impl& impl = *impl_;
-  impl.run_steps(std::numeric_limits<std::int64_t>::max());
+  impl.run_in_epoch(std::numeric_limits<std::int64_t>::max());
   EpochStats stats = impl.epoch_stats();
   if (impl.steps_left() == 0) impl.close_epoch();
   return stats;

@@ -99,12 +99,12 @@ class Trainer {
   /// Sets up training on `train`: sharding, plans, buffers. Weights, moments and counters go on
   /// from before; an epoch that was under way ends here.
   void begin(const Dataset& train, const BatchOptions& options = {});
-  /// Runs up to `steps` steps of the current epoch, shuffling when one begins; returns how many
-  /// ran: fewer after a stop request or at the end of the epoch, where it returns 0 until
-  /// `run_epoch` closes the epoch.
+  /// Runs `steps` steps, going on to the next epoch where one ends; returns how many ran: fewer
+  /// only after a stop request.
   std::int64_t run_steps(std::int64_t steps);
-  /// Runs the rest of the current epoch, closes it and returns its figures, validation left out.
-  /// After a stop request the epoch stays open and the figures are those so far.
+  /// Runs the rest of the current epoch, closes it and returns its figures, validation left out; an
+  /// epoch whose last step `run_steps` has just done is closed as it is. After a stop request the
+  /// epoch stays open and the figures are those so far.
   EpochStats run_epoch();
   /// Exact pass over all of `data` in chunks of 256, dealt round-robin to the replicas; changes
   /// nothing in training.

@@ -103,14 +103,18 @@ TEST_CASE("the loop in pieces is fit, bit for bit, and so are two fits in a row"
   Trainer pieces(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01F}, options);
   pieces.begin(train, {.batch_size = 32});
   while (pieces.epoch() < 3) {
-    while (pieces.run_steps(2) > 0) {
-    }
-    CHECK(pieces.run_steps(1) == 0);
+    CHECK(pieces.run_steps(2) == 2);
+    CHECK(pieces.run_steps(3) == 3);  // the last of the epoch: run_epoch closes it
     const EpochStats epoch = pieces.run_epoch();
     CHECK(epoch.samples == 150);
     CHECK(epoch.steps == 5);
   }
   CHECK(pieces.model().arena() == whole.model().arena());
+
+  Trainer steps(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01F}, options);
+  steps.begin(train, {.batch_size = 32});
+  CHECK(steps.run_steps(15) == 15);  // over the ends of epochs
+  CHECK(steps.model().arena() == whole.model().arena());
 
   Trainer twice(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01F}, options);
   twice.fit(train, {.epochs = 1, .batch_size = 32});
@@ -186,7 +190,10 @@ TEST_CASE("evaluating changes no bit of training", "[parallel]") {
   while (plain.epoch() < 2) plain.run_epoch();
   (void)evaluated.evaluate(train);
   while (evaluated.epoch() < 2) {
-    while (evaluated.run_steps(1) == 1) (void)evaluated.evaluate(train.take(77));
+    for (int step = 0; step < 7; ++step) {
+      CHECK(evaluated.run_steps(1) == 1);
+      (void)evaluated.evaluate(train.take(77));
+    }
     (void)evaluated.run_epoch();
   }
   CHECK(plain.model().arena() == evaluated.model().arena());
