@@ -52,18 +52,26 @@ LOCKSTEP_INLINE void finish(const Best& best, float* y, std::uint8_t* argmax) {
   for (int i = 0; i < kGroup; ++i) argmax[i] = static_cast<std::uint8_t>(places[i]);
 }
 
+typedef std::int16_t Shorts __attribute__((vector_size(2 * kLanes)));
+
 /// The gradients of a window of each of a group's samples, and the places that get them.
 struct Share {
   Floats gradient[kParts];
   Ints winner[kParts];
 };
 
+/// By way of 16-bit numbers, as compilers widen neither bytes to a vector at once nor a whole
+/// group's bytes without a detour through memory that stalls.
 LOCKSTEP_INLINE Share share_of(const float* dy, const std::uint8_t* argmax) {
-  std::int32_t places[kGroup];
+  std::int16_t places[kGroup];
   for (int i = 0; i < kGroup; ++i) places[i] = argmax[i];
   Share share;
-  __builtin_memcpy(share.winner, places, sizeof places);
-  for (int part = 0; part < kParts; ++part) share.gradient[part] = load(dy + part * kLanes);
+  for (int part = 0; part < kParts; ++part) {
+    Shorts winner;
+    __builtin_memcpy(&winner, places + part * kLanes, sizeof winner);
+    share.winner[part] = __builtin_convertvector(winner, Ints);
+    share.gradient[part] = load(dy + part * kLanes);
+  }
   return share;
 }
 
