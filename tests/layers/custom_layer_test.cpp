@@ -175,3 +175,10 @@ TEST_CASE("whatever a layer throws comes out under its name", "[layers]") {
           backward->plan.backward(backward->context, &backward->state, 1, true);
         }) == "broken: not a number");
 }
+
+TEST_CASE("a layer with no parameters under it has no backward pass", "[layers]") {
+  Faulty faulty;
+  faulty.where = Faulty::Where::backward;
+  Rig rig({faulty, Linear{.in = 4, .out = 4}}, {4}, {.block = 16, .training = true});
+  CHECK_NOTHROW(rig.plan.backward(rig.context, &rig.state, 0, true));
+}
