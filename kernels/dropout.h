@@ -4,8 +4,8 @@
 // (seed, layer, epoch, g, e) alone: word e % 4 of random_block({seed, dropout, layer, epoch}, g, e
 // / 4), kept when uniform_float(word) >= rate. So masks are equal for every layout, backend and
 // number of replicas. What is dropped is set to 0, whatever it was (NaN too), forward and backward;
-// a place without a sample is dropped whole. x, y, dx, dy, mask have one shape (N, ...) and one layout. On a CPU
-// Layout::n16; on CUDA canonical.
+// a place without a sample is dropped whole. x, y, dx, dy, mask have one shape (N, ...) and one
+// layout. On a CPU Layout::n16; on CUDA canonical.
 #pragma once
 
 #include <cstdint>

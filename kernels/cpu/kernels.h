@@ -16,7 +16,7 @@
 namespace lockstep {
 enum class CpuSet;
 struct StepState;
-}
+}  // namespace lockstep
 
 namespace lockstep::cpu {
 
@@ -54,8 +54,8 @@ struct LinearKernels {
 struct GatherKernels {
   void (*bytes)(std::int64_t groups, std::int64_t features, const std::int32_t* sample_index,
                 const std::uint8_t* samples, float scale, float* x);
-  void (*floats)(std::int64_t groups, std::int64_t features, const std::int32_t* sample_index, const float* samples,
-                 float* x);
+  void (*floats)(std::int64_t groups, std::int64_t features, const std::int32_t* sample_index,
+                 const float* samples, float* x);
 };
 
 /// `count` floats in any layout.
@@ -64,18 +64,21 @@ struct ReluKernels {
   void (*backward)(std::int64_t count, const float* y, const float* dy, float* dx);
 };
 
-/// The random numbers of one dropout layer in one epoch; `tag` is the last counter word of random_block.
+/// The random numbers of one dropout layer in one epoch; `tag` is the last counter word of
+/// random_block.
 struct DropoutStream {
   std::uint64_t seed;
   std::uint32_t epoch, tag;
 };
 
-/// A word is kept when its upper 24 bits are at least `threshold`; what is kept is multiplied by `scale`.
+/// A word is kept when its upper 24 bits are at least `threshold`; what is kept is multiplied by
+/// `scale`.
 struct DropoutKernels {
   void (*forward)(std::int64_t groups, std::int64_t features, const DropoutStream& stream,
-                  const std::int32_t* sample_index, std::uint32_t threshold, float scale, const float* x, float* y,
-                  std::uint8_t* mask);
-  void (*backward)(std::int64_t count, float scale, const std::uint8_t* mask, const float* dy, float* dx);
+                  const std::int32_t* sample_index, std::uint32_t threshold, float scale,
+                  const float* x, float* y, std::uint8_t* mask);
+  void (*backward)(std::int64_t count, float scale, const std::uint8_t* mask, const float* dy,
+                   float* dx);
 };
 
 struct AdamSettings {
@@ -85,18 +88,21 @@ struct AdamSettings {
 };
 
 struct OptimizeKernels {
-  void (*adam)(const AdamSettings& adam, const StepState* state, const float* grads, const float* decay_mask,
-               float* params, float* first_moment, float* second_moment, std::int64_t count);
-  void (*sgd)(float momentum, bool nesterov, const StepState* state, const float* grads, float* params,
-              float* velocity, std::int64_t count);
-  void (*add_l2_gradient)(const float* factor, const float* params, float* grads, std::int64_t count);
+  void (*adam)(const AdamSettings& adam, const StepState* state, const float* grads,
+               const float* decay_mask, float* params, float* first_moment, float* second_moment,
+               std::int64_t count);
+  void (*sgd)(float momentum, bool nesterov, const StepState* state, const float* grads,
+              float* params, float* velocity, std::int64_t count);
+  void (*add_l2_gradient)(const float* factor, const float* params, float* grads,
+                          std::int64_t count);
 };
 
 /// `scratch` has a double for each chunk of `chunk` floats.
 struct ReduceKernels {
-  void (*sum_of_squares)(const float* x, std::int64_t count, std::int64_t chunk, double* scratch, double* result);
-  void (*l2_term)(const float* factor, const float* x, std::int64_t count, std::int64_t chunk, double* scratch,
-                  double* result);
+  void (*sum_of_squares)(const float* x, std::int64_t count, std::int64_t chunk, double* scratch,
+                         double* result);
+  void (*l2_term)(const float* factor, const float* x, std::int64_t count, std::int64_t chunk,
+                  double* scratch, double* result);
   void (*add_into)(float* dst, const float* src, std::int64_t count);
 };
 
