@@ -1,0 +1,121 @@
+#include "apps/setup.h"
+
+#include <fstream>
+#include <iostream>
+
+#include <nlohmann/json.hpp>
+
+#include "lockstep/core/error.h"
+#include "lockstep/data/mnist.h"
+#include "lockstep/data/synthetic.h"
+#include "lockstep/io/weights.h"
+#include "lockstep/layers/zoo.h"
+
+namespace lockstep::apps {
+
+namespace {
+
+/// The config.json beside the weights; null when there is none.
+nlohmann::json read_config(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  if (!file) return {};
+  try {
+    return nlohmann::json::parse(file);
+  } catch (const nlohmann::json::exception& error) {
+    throw IoError(message(path.string(), ": not the JSON of a run's configuration (", error.what(),
+                          "); move it away and name the model with --model"));
+  }
+}
+
+/// A text in the configuration, empty when it is not there.
+std::string text_of(const nlohmann::json& config, const char* key) {
+  const auto found = config.find(key);
+  return config.is_object() && found != config.end() && found->is_string()
+             ? found->get<std::string>()
+             : std::string();
+}
+
+}  // namespace
+
+Shape digit_shape() {
+  return {1, 28, 28};
+}
+
+std::filesystem::path data_folder(const DataOptions& data) {
+  return data.folder.empty() ? std::filesystem::path("data") / data.dataset : data.folder;
+}
+
+DatasetSplits load_data(const DataOptions& data, ProgressBar& bar) {
+  if (data.dataset == "synthetic") {
+    SyntheticOptions options;
+    options.train = data.limit_train.value_or(options.train);
+    options.validation = data.limit_validation.value_or(options.validation);
+    options.test = data.limit_test.value_or(options.test);
+    bar.show("drawing digits", 0, 1);
+    DatasetSplits drawn = synthetic_digits(options);
+    bar.erase();
+    return drawn;
+  }
+  const std::filesystem::path folder = data_folder(data);
+  DatasetSplits read = load_mnist(folder, 5000, [&](std::int64_t done, std::int64_t total) {
+    bar.show("reading " + folder.string(), done, total);
+  });
+  bar.erase();
+  if (data.limit_train) read.train = read.train.take(*data.limit_train);
+  if (data.limit_validation) read.validation = read.validation.take(*data.limit_validation);
+  if (data.limit_test) read.test = read.test.take(*data.limit_test);
+  return read;
+}
+
+Optimizer make_optimizer(const TrainOptions& options) {
+  const auto lr = static_cast<float>(options.lr);
+  if (options.optimizer == "sgd") {
+    return Sgd{.lr = lr, .momentum = static_cast<float>(options.momentum)};
+  }
+  if (options.optimizer == "adamw") {
+    return AdamW{.lr = lr, .weight_decay = static_cast<float>(options.weight_decay)};
+  }
+  const EpsilonPlace of_model =
+      options.model == "article" ? EpsilonPlace::inside : EpsilonPlace::outside;
+  return Adam{.lr = lr, .epsilon_place = options.epsilon_place.value_or(of_model)};
+}
+
+Schedule make_schedule(const TrainOptions& options) {
+  return ExponentialDecay{.factor = options.lr_decay, .min = options.lr_min};
+}
+
+LogSink stderr_log(bool quiet, ProgressBar& bar) {
+  if (quiet) return {};
+  return [&bar](LogLevel level, std::string_view text) {
+    bar.erase();
+    std::cerr << (level == LogLevel::warning ? "warning: " : "note: ") << text << '\n';
+  };
+}
+
+void require_kind(const std::string& kind) {
+  // Says why there is no GPU where there is none.
+  if (kind == "cuda") static_cast<void>(parse_devices("cuda"));
+}
+
+Devices cpu_replicas(int count) {
+  return parse_devices("cpu:" + std::to_string(count));
+}
+
+TrainedModel load_trained(const std::filesystem::path& path, const std::string& model_name) {
+  namespace fs = std::filesystem;
+  const bool folder = fs::is_directory(path);
+  if (!folder && !fs::exists(path)) {
+    throw IoError(
+        message(path.string(),
+                ": no such run folder or weights file; train first, or name one with --weights"));
+  }
+  const fs::path weights = folder ? path / "weights.safetensors" : path;
+  const nlohmann::json config = read_config(weights.parent_path() / "config.json");
+  std::string name = model_name.empty() ? text_of(config, "model") : model_name;
+  if (name.empty()) name = "article";
+  Model model(zoo::by_name(name), digit_shape());
+  load_weights(model, weights);
+  return {std::move(model), weights, name, text_of(config, "dataset"), text_of(config, "data")};
+}
+
+}  // namespace lockstep::apps

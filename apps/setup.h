@@ -1,0 +1,53 @@
+// From options to the library's objects; what several commands need.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "lockstep/core/log.h"
+#include "lockstep/data/dataset.h"
+#include "lockstep/layers/model.h"
+#include "lockstep/optim/optimizer.h"
+#include "lockstep/optim/schedule.h"
+
+#include "apps/options.h"
+#include "apps/progress_bar.h"
+
+namespace lockstep::apps {
+
+/// The folder of IDX files that `data` means.
+[[nodiscard]] std::filesystem::path data_folder(const DataOptions& data);
+
+/// Reads or draws the data, cut down to the limits.
+[[nodiscard]] DatasetSplits load_data(const DataOptions& data, ProgressBar& bar);
+
+[[nodiscard]] Optimizer make_optimizer(const TrainOptions& options);
+[[nodiscard]] Schedule make_schedule(const TrainOptions& options);
+
+/// Notices and warnings on stderr, below an erased bar; nothing when `quiet`.
+[[nodiscard]] LogSink stderr_log(bool quiet, ProgressBar& bar);
+
+/// Throws DeviceError unless this build can run on `kind` ("cpu" or "cuda").
+void require_kind(const std::string& kind);
+
+/// Exactly `count` replicas on CPU cores.
+[[nodiscard]] Devices cpu_replicas(int count);
+
+/// Weights that eval and predict work with, and what the run that made them says about itself.
+struct TrainedModel {
+  Model model;
+  std::filesystem::path weights;
+  std::string model_name;
+  std::string dataset;           ///< empty when no config.json lies beside the weights
+  std::filesystem::path folder;  ///< of the data; empty likewise
+};
+
+/// `path` is a run folder or a weights file; `model_name` overrides what its config.json says, and
+/// is "article" where there is neither.
+[[nodiscard]] TrainedModel load_trained(const std::filesystem::path& path,
+                                        const std::string& model_name);
+
+/// Shape of a sample of the MNIST family: what the models of the zoo take.
+[[nodiscard]] Shape digit_shape();
+
+}  // namespace lockstep::apps

@@ -1,0 +1,57 @@
+#include "apps/text.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::apps {
+
+std::string fixed(double value, int digits) {
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(digits) << value;
+  return out.str();
+}
+
+std::string rate_text(double rate) {
+  if (rate >= 0.001) return fixed(rate, 4);
+  std::ostringstream out;
+  out << std::setprecision(4) << rate;
+  return out.str();
+}
+
+std::string devices_text(const Devices& devices, int replicas) {
+  const bool cpu = devices.list.empty() || devices.list.front().kind == DeviceKind::cpu;
+  return message(replicas, cpu ? " CPU" : " GPU", " replica", replicas == 1 ? "" : "s",
+                 cpu ? message(" (", name_of(preferred_cpu_set()), ")") : "");
+}
+
+std::string batch_text(const Sharding& sharding) {
+  const std::int64_t each = sharding.shard_samples * sharding.per_replica();
+  std::string text = message(sharding.batch_size, " = ");
+  if (each * sharding.replicas == sharding.batch_size) {
+    text += message(sharding.replicas, " x ", each);
+  } else {
+    constexpr int kShown = 8;
+    for (int rank = 0; rank < std::min(sharding.replicas, kShown); ++rank) {
+      const std::int64_t rest = sharding.batch_size - rank * each;
+      text += message(rank > 0 ? " + " : "", std::clamp<std::int64_t>(rest, 0, each));
+    }
+    if (sharding.replicas > kShown) text += " + ...";
+  }
+  if (sharding.shards != sharding.replicas) {
+    text += message(", in ", sharding.shards, " shards of ", sharding.shard_samples);
+  }
+  return text;
+}
+
+std::string left(const std::string& text, std::size_t width) {
+  return text + std::string(text.size() < width ? width - text.size() : 0, ' ');
+}
+
+std::string right(const std::string& text, std::size_t width) {
+  return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
+}
+
+}  // namespace lockstep::apps

@@ -1,0 +1,25 @@
+// Small pieces of text that reports are made of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lockstep/core/device.h"
+#include "lockstep/parallel/sharding.h"
+
+namespace lockstep::apps {
+
+/// `value` with `digits` digits behind the point.
+[[nodiscard]] std::string fixed(double value, int digits);
+/// A learning rate: four digits behind the point as in the article, more where they would hide it.
+[[nodiscard]] std::string rate_text(double rate);
+/// "2 CPU replicas (avx512)".
+[[nodiscard]] std::string devices_text(const Devices& devices, int replicas);
+/// How a batch is dealt: "128 = 2 x 64", "100 = 34 + 34 + 32", with shards told apart where a
+/// replica has several: "128 = 2 x 64, in 8 shards of 16".
+[[nodiscard]] std::string batch_text(const Sharding& sharding);
+/// `text` on the left of a column, or on its right.
+[[nodiscard]] std::string left(const std::string& text, std::size_t width);
+[[nodiscard]] std::string right(const std::string& text, std::size_t width);
+
+}  // namespace lockstep::apps

@@ -1,0 +1,98 @@
+// Exit codes and messages of the real programs when something is wrong.
+#include <fstream>
+
+#include "lockstep/core/error.h"
+
+#include "apps/exit_codes.h"
+#include "apps/process.h"
+#include "apps/training_run.h"
+#include "support/catch.h"
+#include "support/throws.h"
+
+namespace lockstep {
+
+using test::contains;
+using test::json_lines;
+using test::run_process;
+using test::ScratchFolder;
+
+TEST_CASE("exit codes: every kind of error has its own", "[apps]") {
+  using apps::exit_code_of;
+  using apps::ExitCode;
+  CHECK(exit_code_of(UsageError("")) == ExitCode::usage);
+  CHECK(exit_code_of(DataError("")) == ExitCode::data);
+  CHECK(exit_code_of(ShapeError("")) == ExitCode::data);
+  CHECK(exit_code_of(DeviceError("")) == ExitCode::device);
+  CHECK(exit_code_of(CommError("")) == ExitCode::communication);
+  CHECK(exit_code_of(NonFiniteError("")) == ExitCode::non_finite);
+  CHECK(exit_code_of(IoError("")) == ExitCode::io);
+  CHECK(exit_code_of(std::runtime_error("")) == ExitCode::failure);
+}
+
+TEST_CASE("errors: usage, data and device of the real program", "[apps]") {
+  const ScratchFolder folder;
+  const auto failure = [&](std::vector<std::string> arguments) {
+    return run_process("mnist_multi_gpu", arguments, {.folder = folder.path()});
+  };
+  const auto usage = failure({"--epochs", "none"});
+  CHECK(usage.code == 2);
+  CHECK(usage.err.starts_with("error: --epochs: 'none'; want a whole number"));
+  CHECK(usage.out.empty());
+  const auto data = failure({"--data", folder / "nowhere"});
+  CHECK(data.code == 3);
+  CHECK(contains(data.err, "nowhere"));
+  CHECK(contains(data.err, "fetch_mnist.sh"));
+  CHECK(failure({"--devices", "cpu:x"}).code == 2);
+  CHECK(failure({"--devices", "cuda"}).code == 4);
+  CHECK(failure({"parity", "--kind", "cuda"}).code == 4);
+  const auto precision = failure({"--devices", "cpu", "--precision", "tf32"});
+  CHECK(precision.code == 2);
+  CHECK(contains(precision.err, "--precision fp32"));
+  CHECK(failure({"--reduce", "invariant", "--devices", "cpu:3", "--dataset", "synthetic"}).code ==
+        2);
+  // Nothing of a run is left by options that cannot work.
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("errors: the JSON has them as an event", "[apps]") {
+  const auto run = run_process("mnist_multi_gpu", {"--json", "--data", "/nowhere/at/all"});
+  CHECK(run.code == 3);
+  const auto event = json_lines(run.out).at(0);
+  CHECK(event["event"] == "error");
+  CHECK(event["kind"] == "data");
+  CHECK(event["exit_code"] == 3);
+  CHECK(contains(event["message"].get<std::string>(), "/nowhere/at/all"));
+  CHECK(run.err.starts_with("error: "));
+}
+
+TEST_CASE("errors: a gradient that is not finite ends with its own code and good weights",
+          "[apps]") {
+  const ScratchFolder folder;
+  const auto run = run_process(
+      "mnist_multi_gpu",
+      test::small_training(
+          folder / "run", {"--optimizer", "sgd", "--lr", "1000000", "--lr-decay", "1", "--quiet"}));
+  CHECK(run.code == 6);
+  CHECK(contains(run.err, "not finite"));
+  CHECK(std::filesystem::exists(folder / "run/weights.safetensors"));
+}
+
+TEST_CASE("errors: a place that cannot be written", "[apps]") {
+  const ScratchFolder folder;
+  std::ofstream(folder / "file") << "in the way";
+  const auto run = run_process("mnist_multi_gpu", test::small_training(folder / "file/run"));
+  CHECK(run.code == 7);
+}
+
+TEST_CASE("errors: help and version of the real programs end with 0", "[apps]") {
+  for (const char* program : {"mnist_multi_gpu", "lockstep_bench"}) {
+    for (const char* flag : {"--help", "--version"}) {
+      const auto run = run_process(program, {flag});
+      CHECK(run.code == 0);
+      CHECK_FALSE(run.out.empty());
+      CHECK(run.err.empty());
+    }
+  }
+}
+
+}  // namespace lockstep

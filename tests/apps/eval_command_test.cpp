@@ -1,0 +1,67 @@
+// `mnist_multi_gpu eval`: the same figures as training printed.
+#include "apps/process.h"
+#include "apps/training_run.h"
+#include "support/catch.h"
+#include "support/throws.h"
+
+namespace lockstep {
+
+using test::contains;
+using test::json_lines;
+using test::run_process;
+using test::ScratchFolder;
+using test::small_training;
+
+TEST_CASE("eval: gives the figures of training, from the run folder alone", "[apps]") {
+  const ScratchFolder folder;
+  const auto trained =
+      run_process("mnist_multi_gpu", small_training(folder / "run", {"--json", "--model", "mlp"}));
+  REQUIRE(trained.code == 0);
+  const auto events = json_lines(trained.out);
+  for (const char* devices : {"cpu:1", "cpu:3"}) {
+    const auto test = run_process(
+        "mnist_multi_gpu",
+        {"eval", "--weights", folder / "run", "--limit", "500", "--devices", devices, "--json"});
+    REQUIRE(test.code == 0);
+    const auto figures = json_lines(test.out).at(0);
+    CHECK(figures["accuracy"] == events.back()["test_accuracy"]);
+    CHECK(figures["loss"] == events.back()["test_loss"]);
+    CHECK(figures["samples"] == 500);
+    std::int64_t right = 0;
+    std::int64_t all = 0;
+    for (std::size_t c = 0; c < 10; ++c) {
+      right += figures["confusion"][c][c].get<std::int64_t>();
+      for (const auto& count : figures["confusion"][c]) all += count.get<std::int64_t>();
+    }
+    CHECK(right == figures["correct"]);
+    CHECK(all == 500);
+  }
+  const auto validation = run_process(
+      "mnist_multi_gpu",
+      {"eval", "--weights", folder / "run", "--split", "validation", "--limit", "300", "--json"});
+  CHECK(json_lines(validation.out).at(0)["accuracy"] == events[2]["val_accuracy"]);
+}
+
+TEST_CASE("eval: human output, and a weights file away from its run", "[apps]") {
+  const ScratchFolder folder;
+  CHECK(run_process("mnist_multi_gpu", small_training(folder / "run", {"--quiet"})).code == 0);
+  std::filesystem::copy(folder / "run/weights.safetensors", folder / "w.safetensors");
+  const auto run =
+      run_process("mnist_multi_gpu", {"eval", "--weights", folder / "w.safetensors", "--dataset",
+                                      "synthetic", "--split", "train", "--limit", "100"});
+  CHECK(run.code == 0);
+  CHECK(contains(run.out, "data: synthetic, train, 100 samples"));
+  CHECK(contains(run.out, "Accuracy: "));
+  CHECK(contains(run.out, "class  samples     right"));
+  CHECK(run.err.empty());
+}
+
+TEST_CASE("eval: missing weights are an error that says what to do", "[apps]") {
+  const ScratchFolder folder;
+  const auto run = run_process("mnist_multi_gpu", {"eval", "--weights", folder / "nothing"});
+  CHECK(run.code == 7);
+  CHECK(contains(run.err, "--weights"));
+  CHECK(run.out.empty());
+}
+
+}  // namespace lockstep
