@@ -1,5 +1,4 @@
-// What the operations check before they dispatch, each with one wording of its message. Internal to
-// this folder.
+// Internal. What the operations check before they dispatch, each with one wording of its message.
 #pragma once
 
 #include <cstdint>

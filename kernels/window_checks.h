@@ -1,5 +1,4 @@
-// What convolution, pooling and the fully connected layer check, beside checks.h. Internal to this
-// folder.
+// Internal. What convolution, pooling and the fully connected layer check, beside checks.h.
 #pragma once
 
 #include <string_view>
