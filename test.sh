@@ -59,7 +59,7 @@ lane_parity() {
   grep -q '"event":"parity".*"bit_equal":true' "$work/parity"
 }
 
-# The same two commands in a fresh folder as a user who may install nothing and lacks the headers.
+# quickstart.sh in a fresh folder as a user who may install nothing and lacks the headers.
 lane_user() {
   [[ $(id -u) == 0 ]] || { not_run "all lanes ran as a user without root"; return; }
   command -v runuser >/dev/null || { not_run "there is no runuser to become a user without root"; return; }
@@ -70,7 +70,8 @@ lane_user() {
   chown -R nobody "$folder"
   (cd "$folder" &&
     runuser -u nobody -- env -i HOME="$folder/home" PATH=/usr/local/bin:/usr/bin:/bin \
-      LOCKSTEP_ASSUME_MISSING="zlib1g-dev nlohmann-json3-dev libcli11-dev libstb-dev catch2" ./test.sh)
+      LOCKSTEP_ASSUME_MISSING="zlib1g-dev nlohmann-json3-dev libcli11-dev libstb-dev catch2" \
+      ./quickstart.sh --dataset synthetic --limit-train 6000)
 }
 
 lane_repeat() { ctest --preset cpu-release --parallel "$cores" -L 'parallel|data|io' --repeat until-fail:5; }
