@@ -167,7 +167,7 @@ else
 fi
 build_and_test asan "" -LE long
 # Everything that starts threads.
-build_and_test tsan "--target core_tests parallel_tests" -L '^(core|parallel)$' -LE long
+build_and_test tsan "--target core_tests parallel_tests invariance_chain_tests" -L '^(core|parallel)$' -LE long
 run_lane "user without root" lane_user
 if [[ $mode == nightly ]]; then run_lane "repeated tests" lane_repeat; fi
 finish

@@ -116,8 +116,8 @@ std::vector<int> parse_numbers(const std::string& text) {
   return numbers;
 }
 
-CommandLine::CommandLine(std::string usage, std::string summary)
-    : usage_("usage: " + std::move(usage) + "\n\n" + wrapped(summary, 0) + '\n') {
+CommandLine::CommandLine(const std::string& usage, const std::string& summary)
+    : usage_("usage: " + usage + "\n\n" + wrapped(summary, 0) + '\n') {
   app_.set_help_flag();
 }
 

@@ -33,7 +33,7 @@ using Check = std::function<std::string(const std::string&)>;
 class CommandLine {
  public:
   /// `usage` is the first line of the help, behind "usage: "; `summary` the paragraph below it.
-  CommandLine(std::string usage, std::string summary);
+  CommandLine(const std::string& usage, const std::string& summary);
 
   /// Options added from now on stand under `title` in the help.
   void group(const std::string& title);

@@ -112,7 +112,7 @@ std::string preview(const std::vector<float>& pixels, std::size_t width) {
   for (std::size_t i = 0; i < pixels.size(); ++i) {
     const float shade = std::clamp(pixels[i], 0.0F, 1.0F) * static_cast<float>(kShades.size() - 1);
     // Characters are about twice as high as wide.
-    text += std::string(2, kShades[static_cast<std::size_t>(shade + 0.5F)]);
+    text += std::string(2, kShades[static_cast<std::size_t>(std::lround(shade))]);
     if ((i + 1) % width == 0) {
       text.erase(text.find_last_not_of(' ') + 1);
       text += '\n';

@@ -68,7 +68,7 @@ DatasetSplits load_data(const DataOptions& data, ProgressBar& bar) {
 }
 
 Optimizer make_optimizer(const TrainOptions& options) {
-  const auto lr = static_cast<float>(options.lr);
+  const double lr = options.lr;
   if (options.optimizer == "sgd") {
     return Sgd{.lr = lr, .momentum = static_cast<float>(options.momentum)};
   }

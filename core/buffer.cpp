@@ -11,9 +11,9 @@ namespace lockstep {
 Buffer::Buffer(Device device, std::size_t bytes, const std::string& purpose)
     : device_(device), bytes_(bytes) {
   if (bytes == 0) return;
-  try {
-    data_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment}));
-  } catch (const std::bad_alloc&) {
+  data_ =
+      static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment}, std::nothrow));
+  if (data_ == nullptr) {
     throw DeviceError(message(device.to_string(), ": no memory for ", purpose, " (", bytes,
                               " bytes); use a smaller batch or fewer replicas"));
   }

@@ -192,7 +192,7 @@ class Canvas {
     for (int i = 0; i < kPixels; ++i) {
       const float cover =
           squared_[i] < reach_ * reach_ ? std::min(reach_ - std::sqrt(squared_[i]), 1.0F) : 0.0F;
-      pixels[i] = static_cast<std::uint8_t>(cover * ink + 0.5F);
+      pixels[i] = static_cast<std::uint8_t>(std::lround(cover * ink));
     }
   }
 

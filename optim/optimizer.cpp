@@ -18,7 +18,8 @@ void check_range(const char* optimizer, const char* what, float value, float bel
 }
 
 /// Throws unless `value` is finite and not negative.
-void check_not_negative(const char* optimizer, const char* what, float value) {
+template <class Number>
+void check_not_negative(const char* optimizer, const char* what, Number value) {
   if (std::isfinite(value) && value >= 0) return;
   throw UsageError(message(optimizer, ": ", what, " is ", number_text(value),
                            "; it must be finite and not negative"));
@@ -69,7 +70,7 @@ Optimizer::Optimizer(AdamW adamw) : value_(checked(adamw)) {}
 Optimizer::Optimizer(Sgd sgd) : value_(checked(sgd)) {}
 
 double Optimizer::base_lr() const {
-  return std::visit([](const auto& optimizer) { return double{optimizer.lr}; }, value_);
+  return std::visit([](const auto& optimizer) { return optimizer.lr; }, value_);
 }
 
 std::vector<std::string> Optimizer::moment_names() const {

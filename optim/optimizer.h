@@ -14,7 +14,7 @@ namespace lockstep {
 
 /// Adam. `lr` is the base that the schedule works on; epsilon must be above 0.
 struct Adam {
-  float lr = 1e-3F;
+  double lr = 1e-3;
   float beta1 = 0.9F;
   float beta2 = 0.999F;
   float epsilon = 1e-8F;
@@ -23,7 +23,7 @@ struct Adam {
 
 /// Adam with decoupled weight decay on the parameters that decay (weights, not biases).
 struct AdamW {
-  float lr = 1e-3F;
+  double lr = 1e-3;
   float beta1 = 0.9F;
   float beta2 = 0.999F;
   float epsilon = 1e-8F;
@@ -32,7 +32,7 @@ struct AdamW {
 
 /// Stochastic gradient descent, with momentum when that is above 0.
 struct Sgd {
-  float lr = 1e-2F;
+  double lr = 1e-2;
   float momentum = 0;
   bool nesterov = false;
 };

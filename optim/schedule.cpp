@@ -49,7 +49,8 @@ double rate_of(const ExponentialDecay& decay, double base, const ScheduleStep& a
 }
 
 double rate_of(const StepDecay& decay, double base, const ScheduleStep& at) {
-  return base * std::pow(decay.factor, static_cast<double>(at.epoch / decay.every));
+  const std::int64_t drops = at.epoch / decay.every;
+  return base * std::pow(decay.factor, static_cast<double>(drops));
 }
 
 double rate_of(const CosineDecay& decay, double base, const ScheduleStep& at) {

@@ -36,12 +36,13 @@ void check(const TrainerOptions& options) {
 }  // namespace
 
 struct Trainer::Impl {
-  Impl(World& world_in, Sequential model_in, Optimizer optimizer_in, TrainerOptions options_in)
+  Impl(World& world_in, Sequential model_in, const Optimizer& optimizer_in,
+       const TrainerOptions& options_in)
       : world(world_in),
         model(std::move(model_in)),
         layout(model),
-        optimizer(std::move(optimizer_in)),
-        options(std::move(options_in)) {
+        optimizer(optimizer_in),
+        options(options_in) {
     check(options);
     (void)make_buckets(layout, options.bucket_bytes);  // refuses a bad bucket size now
     start.params.resize(static_cast<std::size_t>(layout.size()));
@@ -212,18 +213,16 @@ EpochStats Trainer::Impl::epoch_stats() const {
   return stats;
 }
 
-Trainer::Trainer(World& world, Sequential model, SoftmaxCrossEntropy /*loss*/, Optimizer optimizer,
-                 TrainerOptions options)
-    : impl_(std::make_unique<Impl>(world, std::move(model), std::move(optimizer),
-                                   std::move(options))) {
+Trainer::Trainer(World& world, Sequential model, SoftmaxCrossEntropy /*loss*/,
+                 const Optimizer& optimizer, const TrainerOptions& options)
+    : impl_(std::make_unique<Impl>(world, std::move(model), optimizer, options)) {
   initialize_parameters(impl_->layout, impl_->options.seed, impl_->start.params.data());
 }
 
-Trainer::Trainer(World& world, Model model, SoftmaxCrossEntropy /*loss*/, Optimizer optimizer,
-                 TrainerOptions options)
-    : impl_(
-          std::make_unique<Impl>(world, model.layers(), std::move(optimizer), std::move(options))) {
-  impl_->start.params = std::move(model).arena();
+Trainer::Trainer(World& world, const Model& model, SoftmaxCrossEntropy /*loss*/,
+                 const Optimizer& optimizer, const TrainerOptions& options)
+    : impl_(std::make_unique<Impl>(world, model.layers(), optimizer, options)) {
+  impl_->start.params = model.arena();
   impl_->input_sample = model.input_sample();
 }
 

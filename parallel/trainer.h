@@ -75,11 +75,11 @@ struct Progress {
 class Trainer {
  public:
   /// The world must outlive the trainer.
-  Trainer(World& world, Sequential model, SoftmaxCrossEntropy loss, Optimizer optimizer,
-          TrainerOptions options = {});
+  Trainer(World& world, Sequential model, SoftmaxCrossEntropy loss, const Optimizer& optimizer,
+          const TrainerOptions& options = {});
   /// Goes on from a model's weights.
-  Trainer(World& world, Model model, SoftmaxCrossEntropy loss, Optimizer optimizer,
-          TrainerOptions options = {});
+  Trainer(World& world, const Model& model, SoftmaxCrossEntropy loss, const Optimizer& optimizer,
+          const TrainerOptions& options = {});
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;

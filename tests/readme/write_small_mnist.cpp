@@ -9,8 +9,8 @@
 
 namespace {
 
-void write(const std::filesystem::path& path, std::initializer_list<std::uint32_t> header, const char* values,
-           std::int64_t count) {
+void write(const std::filesystem::path& path, std::initializer_list<std::uint32_t> header,
+           const char* values, std::int64_t count) {
   std::ofstream file(path, std::ios::binary);
   for (const std::uint32_t word : header) {
     for (int shift = 24; shift >= 0; shift -= 8) file.put(static_cast<char>(word >> shift));
@@ -20,7 +20,8 @@ void write(const std::filesystem::path& path, std::initializer_list<std::uint32_
   if (!file) throw std::runtime_error("cannot write " + path.string());
 }
 
-void write_part(const std::filesystem::path& folder, const std::string& stem, const lockstep::Dataset& data) {
+void write_part(const std::filesystem::path& folder, const std::string& stem,
+                const lockstep::Dataset& data) {
   const auto count = static_cast<std::uint32_t>(data.size());
   write(folder / (stem + "-images-idx3-ubyte"), {0x803, count, 28, 28},
         reinterpret_cast<const char*>(data.bytes()), data.size() * 784);
@@ -38,7 +39,8 @@ int main(int argc, char** argv) {
   const std::filesystem::path folder = argv[1];
   std::filesystem::create_directories(folder);
   // load_mnist takes the first 5000 training images as the validation set.
-  const lockstep::DatasetSplits digits = lockstep::synthetic_digits({.train = 6000, .validation = 0, .test = 500});
+  const lockstep::DatasetSplits digits =
+      lockstep::synthetic_digits({.train = 6000, .validation = 0, .test = 500});
   write_part(folder, "train", digits.train);
   write_part(folder, "t10k", digits.test);
 }
