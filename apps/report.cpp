@@ -1,6 +1,7 @@
 #include "apps/report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include "apps/text.h"
