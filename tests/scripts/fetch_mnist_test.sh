@@ -102,36 +102,37 @@ fetch 0 "$dir"
 silent
 requests 0
 
-for bad in \
-  'missing|404' \
-  'truncated|truncated or damaged gzip of' \
-  'html|it is HTML of 55 bytes, not data: the download failed' \
-  'stall|train-images-idx3-ubyte.gz: (28)' \
-  'cut|train-images-idx3-ubyte.gz: (18)' \
-  'good/wrong|train-images-idx3-ubyte: its 15 bytes have SHA-256'; do
-  mode=${bad%%|*}
-  begin "a mirror that is $mode is rejected and the next one asked"
-  if [[ $bad == *'('* ]] && ! type -P curl >/dev/null; then
-    echo '  only wget is here: its words for this differ, so they are not compared'
-    bad="$mode|train-images-idx3-ubyte"
+begin 'each bad mirror is rejected with its reason and the next one asked'
+bad_mirrors="$web/missing $web/truncated $web/html $web/stall $web/cut $web/good/wrong"
+says_what_is_wrong() {
+  says "mirrors: $web/missing: train-images-idx3-ubyte.gz: "
+  says '404'
+  says "mirrors: $web/truncated: train-images-idx3-ubyte: truncated or damaged gzip of "
+  says "mirrors: $web/html: train-images-idx3-ubyte: it is HTML of 55 bytes, not data: the download failed ("
+  says "mirrors: $web/stall: train-images-idx3-ubyte"
+  says "mirrors: $web/cut: train-images-idx3-ubyte"
+  says "mirrors: $web/good/wrong: train-images-idx3-ubyte: its 15 bytes have SHA-256"
+  if type -P curl >/dev/null; then  # its numbers for these; wget has words of its own
+    says "mirrors: $web/stall: train-images-idx3-ubyte.gz: (28)"
+    says "mirrors: $web/cut: train-images-idx3-ubyte.gz: (18)"
   fi
-  export LOCKSTEP_MNIST_MIRRORS="$web/$mode $web/good"
-  fetch 0 --sources mirrors "$dir"
-  complete
-  requests 5
-  says "mirrors: $web/$mode: train-images-idx3-ubyte"
-  says "${bad#*|}"
-  begin "a mirror that is $mode leaves nothing when it is the only one"
-  export LOCKSTEP_MNIST_MIRRORS=$web/$mode
-  fetch 1 --sources mirrors "$dir"
-  absent
-  requests 1
-  says "MNIST is not complete in $dir"
-  says "  mirrors: $web/$mode: train-images-idx3-ubyte"
-  says '  mirrors: gave 0 of 4 files in '
-  says 'scripts/fetch_mnist.sh --fashion'
-  says '--dataset synthetic'
-done
+}
+export LOCKSTEP_MNIST_MIRRORS="$bad_mirrors $web/good"
+fetch 0 --sources mirrors "$dir"
+complete
+requests 10
+says_what_is_wrong
+begin 'bad mirrors alone leave nothing, and all is told again at the end'
+export LOCKSTEP_MNIST_MIRRORS=$bad_mirrors
+fetch 1 --sources mirrors "$dir"
+absent
+requests 6
+says_what_is_wrong
+sed -i '1,/What was tried:/d' "$work/output"
+says_what_is_wrong
+says '  mirrors: gave 0 of 4 files in '
+says 'scripts/fetch_mnist.sh --fashion'
+says '--dataset synthetic'
 
 begin 'a server that is not there is named'
 export LOCKSTEP_MNIST_MIRRORS="http://127.0.0.1:1/none $web/good"
