@@ -27,6 +27,13 @@ TEST_CASE("every supported set has kernels of its own") {
   }
 }
 
+// GCC fuses only where it optimises, and not under UBSan, which the asan preset has.
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__)
+constexpr bool kCompilerFuses = true;
+#else
+constexpr bool kCompilerFuses = false;
+#endif
+
 TEST_CASE(
     "a context computes with its own set: only sets beyond the baseline fuse multiply and add") {
   // (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24, which a product rounded to float loses.
@@ -38,8 +45,8 @@ TEST_CASE(
     linear_forward(context, {x.data(), {16, 1}, Layout::n16}, {w.data(), {1, 1}}, {b.data(), {1}},
                    {y.data(), {16, 1}, Layout::n16});
     INFO(name_of(set));
-    const bool fused = set != CpuSet::baseline || !kHasX86Sets;
-    CHECK(y == std::vector<float>(16, fused ? 0x1p-24F : 0.0F));
+    const bool can_fuse = set != CpuSet::baseline || !kHasX86Sets;
+    CHECK(y == std::vector<float>(16, can_fuse && kCompilerFuses ? 0x1p-24F : 0.0F));
   }
 }
 

@@ -45,10 +45,10 @@ TEST_CASE("optimizers refuse values that cannot work, saying which") {
 }
 
 TEST_CASE("names, moments and descriptions") {
-  const Optimizer adam = Adam{.lr = 0.01F, .epsilon_place = EpsilonPlace::inside};
+  const Optimizer adam = Adam{.lr = 0.01, .epsilon_place = EpsilonPlace::inside};
   CHECK(adam.name() == "adam");
   CHECK(adam.moment_names() == std::vector<std::string>{"exp_avg", "exp_avg_sq"});
-  CHECK(adam.base_lr() == double{0.01F});
+  CHECK(adam.base_lr() == 0.01);
   CHECK_FALSE(adam.needs_decay_mask());
   CHECK(adam.describe() == "adam lr=0.01 beta1=0.9 beta2=0.999 epsilon=1e-08 epsilon_place=inside");
   CHECK(test::contains(Optimizer(Adam{}).describe(), "epsilon_place=outside"));
@@ -60,7 +60,7 @@ TEST_CASE("names, moments and descriptions") {
   CHECK_FALSE(Optimizer(AdamW{.weight_decay = 0}).needs_decay_mask());
   CHECK(adamw.describe() == "adamw lr=0.001 beta1=0.9 beta2=0.999 epsilon=1e-08 weight_decay=0.05");
 
-  const Optimizer sgd = Sgd{.lr = 0.1F, .momentum = 0.9F, .nesterov = true};
+  const Optimizer sgd = Sgd{.lr = 0.1, .momentum = 0.9F, .nesterov = true};
   CHECK(sgd.name() == "sgd");
   CHECK(sgd.moment_names() == std::vector<std::string>{"momentum"});
   CHECK(Optimizer(Sgd{}).moment_names().empty());
