@@ -183,7 +183,7 @@ ExitCode run_train(const TrainOptions& options) {
   narrator.start(report, config);
 
   World world({.devices = devices, .log = log});
-  Trainer trainer(world, std::move(model), SoftmaxCrossEntropy{}, make_optimizer(options),
+  Trainer trainer(world, model, SoftmaxCrossEntropy{}, make_optimizer(options),
                   {.seed = options.seed,
                    .reduce = options.reduce,
                    .shards = options.shards,
