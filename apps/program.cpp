@@ -1,7 +1,10 @@
 #include "apps/program.h"
 
 #include <algorithm>
+#include <csignal>
 #include <iostream>
+
+#include <fcntl.h>
 
 #include "lockstep/core/error.h"
 
@@ -9,8 +12,24 @@
 
 namespace lockstep::apps {
 
+namespace {
+
+/// Opens /dev/null on standard descriptors that the caller closed: the next file opened would get
+/// the number, and what is printed would end up in it.
+void fill_standard_descriptors() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor) {
+    if (fcntl(descriptor, F_GETFD) == -1) (void)open("/dev/null", O_RDWR);
+  }
+}
+
+}  // namespace
+
 int run_program(int argc, char** argv, const std::string& json_flag,
                 const std::function<ExitCode(const Arguments&)>& body) {
+  fill_standard_descriptors();
+  // A reader that goes away, or a file size limit, is a failed write: it must not end a training.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   const Arguments arguments(argv + std::min(argc, 1), argv + argc);
   try {
     const ExitCode code = body(arguments);
