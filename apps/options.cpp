@@ -94,6 +94,10 @@ void check_together(const TrainOptions& options, bool lr_min_given) {
   if (options.momentum > 0 && options.optimizer != "sgd") {
     throw UsageError(message("--momentum belongs to --optimizer sgd, not ", options.optimizer));
   }
+  if (options.weight_decay != TrainOptions{}.weight_decay && options.optimizer != "adamw") {
+    throw UsageError(
+        message("--weight-decay belongs to --optimizer adamw, not ", options.optimizer));
+  }
   if (options.momentum >= 1) throw UsageError("--momentum: 1 never forgets; want a number below 1");
   if (options.epsilon_place && options.optimizer != "adam") {
     throw UsageError(

@@ -46,8 +46,9 @@ std::optional<fs::path> find_file(const fs::path& folder, const FileKind& kind) 
 
 /// The four files in the order of kFiles.
 std::array<fs::path, 4> find_files(const fs::path& folder) {
-  const std::string remedy = message("Fetch it: scripts/fetch_mnist.sh ", folder.string(),
-                                     ", or train on the synthetic digits");
+  const std::string remedy =
+      message("Fetch it: scripts/fetch_mnist.sh ", folder.string(),
+              " (with --fashion for Fashion-MNIST)", ", or train on the synthetic digits");
   std::error_code error;
   const auto type = fs::status(folder, error).type();
   if (type == fs::file_type::not_found) {

@@ -1,5 +1,6 @@
 // eval: the exact loss and accuracy of trained weights.
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 
 #include "lockstep/core/error.h"
@@ -78,6 +79,10 @@ ExitCode run_eval(const EvalOptions& options) {
                     .devices = devices_text(devices, world.max_replicas()),
                     .stats = trainer.evaluate(data),
                     .confusion = {}};
+  if (!std::isfinite(report.stats.loss)) {
+    throw NonFiniteError(message("eval: the loss is not finite; ", trained.weights.string(),
+                                 " or the data hold values that are not, train again"));
+  }
   report.confusion = confusion_of(trained.model, data, bar);
   bar.erase();
   if (options.output.json) {

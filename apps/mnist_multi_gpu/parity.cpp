@@ -173,7 +173,7 @@ ExitCode run_parity(const ParityOptions& options) {
     if (!equal) std::cout << "first difference: " << event["first_difference"].dump() << '\n';
   }
   // The last line is for programs in either kind of output.
-  if (!options.output.quiet) write_event(std::cout, event);
+  if (options.output.json || !options.output.quiet) write_event(std::cout, event);
   return equal ? ExitCode::ok : ExitCode::failure;
 }
 

@@ -1,5 +1,8 @@
 // Exit codes and messages of the real programs when something is wrong.
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "lockstep/core/error.h"
 
@@ -82,6 +85,37 @@ TEST_CASE("errors: a place that cannot be written", "[apps]") {
   std::ofstream(folder / "file") << "in the way";
   const auto run = run_process("mnist_multi_gpu", test::small_training(folder / "file/run"));
   CHECK(run.code == 7);
+}
+
+TEST_CASE("errors: a closed stdout and a reader that goes away harm no run", "[apps]") {
+  const ScratchFolder folder;
+  const std::string program =
+      (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "mnist_multi_gpu").string();
+  const auto shell = [&](const std::string& redirection, const std::string& name) {
+    const std::string command = "'" + program +
+                                "' --dataset synthetic --limit-train 2000 --limit-validation 64 "
+                                "--limit-test 64 --epochs 3 --devices cpu:1 --out '" +
+                                (folder / name) + "' 2>/dev/null " + redirection;
+    return std::system(command.c_str());
+  };
+  CHECK(shell(">&-", "closed") == 0);
+  std::ifstream metrics(folder / "closed/metrics.csv");
+  std::string line;
+  int lines = 0;
+  while (std::getline(metrics, line)) {
+    CHECK(line.starts_with(lines == 0 ? "epoch," : std::to_string(lines - 1) + ","));
+    ++lines;
+  }
+  CHECK(lines == 4);
+
+  (void)shell("| true", "left");
+  CHECK(std::filesystem::exists(folder / "left/weights.safetensors"));
+}
+
+TEST_CASE("errors: options of another optimizer are refused", "[apps]") {
+  const auto result = run_process("mnist_multi_gpu", {"--weight-decay", "0.5"});
+  CHECK(result.code == 2);
+  CHECK(contains(result.err, "--weight-decay belongs to --optimizer adamw"));
 }
 
 TEST_CASE("errors: help and version of the real programs end with 0", "[apps]") {
