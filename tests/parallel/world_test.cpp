@@ -84,6 +84,23 @@ TEST_CASE("a rank that throws ends the run with its error, whichever rank it is"
   }
 }
 
+TEST_CASE("the other ranks' calls end as aborted when one throws") {
+  World world(cpus(4));
+  std::atomic<int> aborted{0};
+  CHECK_THROWS_AS(world.run(4,
+                            [&](Communicator& communicator) {
+                              if (communicator.rank() == 2) throw DataError("the cause");
+                              try {
+                                communicator.barrier();
+                              } catch (const CommAborted&) {
+                                ++aborted;
+                                throw;
+                              }
+                            }),
+                  DataError);
+  CHECK(aborted == 3);
+}
+
 TEST_CASE("errors of the library keep their type") {
   check_failure<Error>(2, 1);
   check_failure<UsageError>(2, 1);
