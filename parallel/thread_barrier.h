@@ -17,7 +17,7 @@ class ThreadBarrier {
   static constexpr std::uint32_t kAborted = 1;
   static constexpr std::uint32_t kLeft = 2;
 
-  explicit ThreadBarrier(int size) : size_(size), spins_(size <= allowed_cores() ? kSpins : 0) {}
+  explicit ThreadBarrier(int size) : size_(size), spins_(size <= cores() ? kSpins : 0) {}
 
   /// Returns 0 when all ranks are there, or the flags that keep them from ever being. The answer is
   /// the same for all ranks: the last to arrive passes only while no flag is set.
@@ -40,6 +40,12 @@ class ThreadBarrier {
   static constexpr int kYields = 16;
   static constexpr std::uint32_t kFlags = kAborted | kLeft;
   static constexpr std::uint32_t kPass = 4;
+
+  /// Asked once: finding out reads files, and every run of a world makes a barrier.
+  static int cores() {
+    static const int count = allowed_cores();
+    return count;
+  }
 
   std::uint32_t pass(std::uint32_t heeded) {
     const std::uint32_t before = word_.load();
