@@ -31,8 +31,6 @@ class ThreadBarrier {
     word_.notify_all();
   }
 
-  [[nodiscard]] std::uint32_t flags() const { return word_.load() & kFlags; }
-
  private:
   /// Tries before a waiting thread yields, and yields before it sleeps. Nobody spins where threads
   /// outnumber cores.

@@ -66,7 +66,7 @@ TEST_CASE("fit learns and reports every epoch", "[parallel]") {
   const Dataset train = test::striped_images(500, 8, 4);
   const Dataset validation = test::striped_images(100, 8, 4, 2);
   World world = world_of(2);
-  Trainer trainer(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01F},
+  Trainer trainer(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01},
                   {.seed = 1, .schedule = ExponentialDecay{}});
   std::vector<EpochStats> epochs;
   trainer.on_epoch([&](const EpochStats& epoch) { epochs.push_back(epoch); });
@@ -97,10 +97,10 @@ TEST_CASE("the loop in pieces is fit, bit for bit, and so are two fits in a row"
   const Dataset validation = test::striped_images(40, 8, 4, 2);
   const TrainerOptions options{.seed = 2, .schedule = ExponentialDecay{}};
   World world = world_of(3);
-  Trainer whole(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01F}, options);
+  Trainer whole(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01}, options);
   whole.fit(train, validation, {.epochs = 3, .batch_size = 32});
 
-  Trainer pieces(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01F}, options);
+  Trainer pieces(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01}, options);
   pieces.begin(train, {.batch_size = 32});
   while (pieces.epoch() < 3) {
     CHECK(pieces.run_steps(2) == 2);
@@ -111,12 +111,12 @@ TEST_CASE("the loop in pieces is fit, bit for bit, and so are two fits in a row"
   }
   CHECK(pieces.model().arena() == whole.model().arena());
 
-  Trainer steps(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01F}, options);
+  Trainer steps(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01}, options);
   steps.begin(train, {.batch_size = 32});
   CHECK(steps.run_steps(15) == 15);  // over the ends of epochs
   CHECK(steps.model().arena() == whole.model().arena());
 
-  Trainer twice(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01F}, options);
+  Trainer twice(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01}, options);
   twice.fit(train, {.epochs = 1, .batch_size = 32});
   twice.fit(train, {.epochs = 2, .batch_size = 32});
   CHECK(twice.model().arena() == whole.model().arena());
@@ -125,7 +125,7 @@ TEST_CASE("the loop in pieces is fit, bit for bit, and so are two fits in a row"
 TEST_CASE("training goes on after a change of the number of replicas", "[parallel]") {
   const Dataset train = test::striped_images(128, 8, 4);
   World world({.devices = {.list = parse_devices("cpu:4").list, .automatic = true}});
-  Trainer trainer(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01F},
+  Trainer trainer(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01},
                   {.reduce = Reduce::invariant});
   trainer.fit(train, {.epochs = 1, .batch_size = 64});
   CHECK(trainer.sharding().replicas == 4);
@@ -133,7 +133,7 @@ TEST_CASE("training goes on after a change of the number of replicas", "[paralle
   CHECK(trainer.sharding().replicas == 2);  // 16 samples each
 
   World one = world_of(1);
-  Trainer same_on_one(one, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01F},
+  Trainer same_on_one(one, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01},
                       {.reduce = Reduce::invariant});
   same_on_one.fit(train, {.epochs = 1, .batch_size = 64});
   same_on_one.fit(train, {.epochs = 1, .batch_size = 32});
@@ -218,7 +218,7 @@ TEST_CASE("a last batch is kept or dropped", "[parallel]") {
 TEST_CASE("data smaller than a batch and than the world trains", "[parallel]") {
   const Dataset train = test::striped_images(3, 8, 4);
   World world = world_of(8);
-  Trainer trainer(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.05F});
+  Trainer trainer(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.05});
   trainer.fit(train, {.epochs = 30, .batch_size = 128});
   CHECK(trainer.step() == 30);
   CHECK(trainer.evaluate(train).correct == 3);
@@ -344,6 +344,27 @@ TEST_CASE("an error in a callback ends fit with it", "[parallel]") {
   CHECK_THROWS_AS(trainer.fit(train, {.epochs = 2, .batch_size = 32}), IoError);
   trainer.on_epoch({});
   CHECK(trainer.fit(train, {.epochs = 1, .batch_size = 32}).epochs == 1);
+}
+
+TEST_CASE("replicas stay equal when a run fails, whenever that is", "[parallel]") {
+  const Dataset train = test::striped_images(640, 8, 4);
+  World world = world_of(8);  // more than cores: replicas are far apart
+  Trainer plain(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01});
+  plain.begin(train, {.batch_size = 16});
+  plain.run_steps(40);
+
+  Trainer interrupted(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01});
+  interrupted.begin(train, {.batch_size = 16});
+  for (std::int64_t stop = 1; interrupted.step() < 40; stop += 3) {
+    interrupted.on_progress([&](const Progress& progress) {
+      if (progress.done >= stop) throw DataError("planted fault");
+    });
+    try {
+      interrupted.run_steps(40 - interrupted.step());
+    } catch (const DataError&) {
+    }
+  }
+  CHECK(interrupted.model().arena() == plain.model().arena());
 }
 
 TEST_CASE("a gradient that is not finite stops with step and parameter, weights stay good",
