@@ -14,13 +14,20 @@ lockstep_setup data >&2
 lockstep_build cpu-release --target mnist_multi_gpu >&2
 
 data=()
-# Somebody who names the data has it.
-if [[ " $* " != *" --data"* ]]; then
-  if ! scripts/fetch_mnist.sh >&2; then
+fetch=(scripts/fetch_mnist.sh)
+arguments=" ${*//=/ } "
+if [[ $arguments == *" --dataset fashion-mnist "* ]]; then fetch+=(--fashion); fi
+# Somebody who names the data's folder has it, and synthetic digits are in no folder.
+if [[ $arguments != *" --data "* && $arguments != *" --dataset synthetic "* ]]; then
+  if ! "${fetch[@]}" >&2; then
+    if [[ $arguments == *" --dataset "* ]]; then
+      say "the data set could not be had (the lines above say why); try again: ${fetch[*]}"
+      exit 3
+    fi
     say "**************************************************************************"
     say "MNIST could not be had (the lines above say why): training on drawn digits"
     say "instead. Accuracies are NOT those of MNIST. To try again:"
-    say "scripts/fetch_mnist.sh"
+    say "${fetch[*]}"
     say "**************************************************************************"
     data=(--dataset synthetic)
   fi

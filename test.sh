@@ -44,14 +44,17 @@ lane_test() {  # PRESET [ctest options]
   ctest --preset "$preset" --parallel "$cores" "$@"
 }
 
-# The whole way of a newcomer on real data, and the accuracy at its end.
+# The whole way of a newcomer on real data; the article's set-up reaches a median of 97.8 % over 5 seeds.
 lane_mnist() {
-  scripts/fetch_mnist.sh
-  ./quickstart.sh --json --out "$work/run" | tee "$work/json"
-  local accuracy
-  accuracy=$(sed -n 's/.*"event":"result".*"test_accuracy":\([0-9.e-]*\).*/\1/p' "$work/json")
-  printf 'test accuracy %s, at least 0.96 wanted\n' "${accuracy:-missing}"
-  awk -v a="${accuracy:-0}" 'BEGIN { exit !(a >= 0.96) }'
+  ./quickstart.sh --json --seed 0 --out "$work/run0" >"$work/json"
+  local seed median
+  for seed in 1 2 3 4; do
+    build/cpu-release/bin/mnist_multi_gpu --json --seed "$seed" --out "$work/run$seed" >>"$work/json"
+  done
+  cat "$work/json"
+  median=$(sed -n 's/.*"event":"result".*"test_accuracy":\([0-9.e-]*\).*/\1/p' "$work/json" | sort -g | sed -n 3p)
+  printf 'median test accuracy of 5 seeds %s, at least 0.978 wanted\n' "${median:-missing}"
+  awk -v a="${median:-0}" 'BEGIN { exit !(a >= 0.978) }'
 }
 
 lane_parity() {

@@ -7,7 +7,7 @@
 namespace lockstep {
 
 /// One per replica, equal on all of them. The opening operation of a step fills in the batch and
-/// the learning rate; the closing one sets the norm; the optimizer advances the counters.
+/// the learning rate; the closing ones set the norm and advance the counters.
 struct StepState {
   std::uint64_t step = 0;   ///< optimizer updates done; Adam's t of the next one is step + 1
   std::uint32_t epoch = 0;  ///< from 0

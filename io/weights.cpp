@@ -61,7 +61,7 @@ void load_weights(Model& model, const std::filesystem::path& path) {
     }
     file.read(*entry, arena.data() + parameter.place.offset);
   }
-  model.arena().swap(arena);
+  model.set_arena(std::move(arena));
 }
 
 }  // namespace lockstep

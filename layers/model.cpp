@@ -44,6 +44,13 @@ void Model::set_parameter(const std::string& name, const Tensor& value) {
   std::copy_n(value.data(), found.place.count, arena_.data() + found.place.offset);
 }
 
+void Model::set_arena(std::vector<float> arena) {
+  if (arena.size() != arena_.size()) {
+    throw ShapeError(message("model: an arena of ", arena.size(), " floats, want ", arena_.size()));
+  }
+  arena_ = std::move(arena);
+}
+
 Tensor Model::predict(const Tensor& samples) const {
   const Shape& shape = samples.shape();
   if (shape.rank() == 0 || shape.without_first() != input_sample_) {

@@ -25,10 +25,11 @@ class Model {
   [[nodiscard]] const Shape& input_sample() const { return input_sample_; }
   [[nodiscard]] const ParameterLayout& layout() const { return layout_; }
   /// The parameter arena in host memory, layout().size() floats.
-  [[nodiscard]] std::vector<float>& arena() & { return arena_; }
   [[nodiscard]] const std::vector<float>& arena() const& { return arena_; }
   /// Of a temporary: the values themselves, so that no reference dangles.
   [[nodiscard]] std::vector<float> arena() && { return std::move(arena_); }
+  /// Replaces all parameters at once; ShapeError unless there are layout().size() floats.
+  void set_arena(std::vector<float> arena);
 
   /// A copy of the parameter `name` ("conv_1.weight"); UsageError lists the names when there is
   /// none.

@@ -284,12 +284,14 @@ EvalStats Trainer::evaluate(const Dataset& data) {
   Impl& impl = *impl_;
   const Clock::time_point begun = Clock::now();
   impl.check_fits(data);
-  if (impl.replicas.empty()) {
-    impl.make_replicas(make_sharding(impl.world.devices(), Reduce::fast, 0, kEvaluationChunk,
-                                     /*batch_per_replica=*/0)
-                           .replicas);
-  }
+  impl.input_sample = data.sample_shape();
   const std::int64_t chunks = (data.size() + kEvaluationChunk - 1) / kEvaluationChunk;
+  if (impl.replicas.empty()) {
+    const std::int64_t most = impl.world.max_replicas();
+    const bool automatic = impl.world.devices().automatic;
+    impl.make_replicas(
+        static_cast<int>(automatic ? std::clamp<std::int64_t>(chunks, 1, most) : most));
+  }
   std::vector<std::vector<ChunkSums>> sums(impl.replicas.size());
   const int epoch = static_cast<int>(impl.state().epoch);
   impl.for_each_replica([&](Replica& replica, Communicator& communicator) {
@@ -392,8 +394,8 @@ Model Trainer::model() const {
         "trainer: the model's input shape is not known yet; call fit, begin or give a Model");
   }
   Model model(impl.model, *impl.input_sample);
-  model.arena() =
-      impl.replicas.empty() ? impl.start.params : impl.replicas[0]->export_state().params;
+  model.set_arena(impl.replicas.empty() ? impl.start.params
+                                        : impl.replicas[0]->export_state().params);
   return model;
 }
 
@@ -403,6 +405,10 @@ int Trainer::epoch() const {
 
 std::int64_t Trainer::step() const {
   return static_cast<std::int64_t>(impl_->state().step);
+}
+
+int Trainer::replicas() const {
+  return static_cast<int>(impl_->replicas.size());
 }
 
 const Sharding& Trainer::sharding() const {

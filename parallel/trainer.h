@@ -121,6 +121,8 @@ class Trainer {
   /// Finished epochs, and updates done in all.
   [[nodiscard]] int epoch() const;
   [[nodiscard]] std::int64_t step() const;
+  /// Replicas at work; 0 before the first `begin` or `evaluate`.
+  [[nodiscard]] int replicas() const;
   /// How batches are split; set by `begin`.
   [[nodiscard]] const Sharding& sharding() const;
 

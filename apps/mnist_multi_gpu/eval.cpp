@@ -73,11 +73,12 @@ ExitCode run_eval(const EvalOptions& options) {
   Trainer trainer(world, trained.model, SoftmaxCrossEntropy{}, Adam{});
   trainer.on_progress(
       [&](const Progress& progress) { bar.show("evaluation", progress.done, progress.total); });
+  const EvalStats stats = trainer.evaluate(data);
   EvalReport report{.weights = trained.weights,
                     .dataset = dataset,
                     .split = options.split,
-                    .devices = devices_text(devices, world.max_replicas()),
-                    .stats = trainer.evaluate(data),
+                    .devices = devices_text(devices, trainer.replicas()),
+                    .stats = stats,
                     .confusion = {}};
   if (!std::isfinite(report.stats.loss)) {
     throw NonFiniteError(message("eval: the loss is not finite; ", trained.weights.string(),

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <iostream>
 
+#include "lockstep/core/error.h"
+
 #include "apps/digit_image.h"
 #include "apps/json_events.h"
 #include "apps/mnist_multi_gpu/commands.h"
@@ -51,6 +53,12 @@ ExitCode run_predict(const PredictOptions& options) {
   for (const std::string& file : options.images) {
     const DigitImage digit = prepare_digit(read_image(file), file);
     const Tensor logits = trained.model.predict(Tensor(digit_shape().with_first(1), digit.pixels));
+    if (!std::all_of(logits.values().begin(), logits.values().end(),
+                     [](float logit) { return std::isfinite(logit); })) {
+      throw NonFiniteError(message("predict: ", file, ": the model's output is not finite; ",
+                                   trained.weights.string(),
+                                   " hold values that are not, train again"));
+    }
     write_prediction(options, file, digit, probabilities(logits));
   }
   return ExitCode::ok;

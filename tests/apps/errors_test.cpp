@@ -1,10 +1,13 @@
 // Exit codes and messages of the real programs when something is wrong.
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/io/weights.h"
+#include "lockstep/layers/zoo.h"
 
 #include "apps/exit_codes.h"
 #include "apps/process.h"
@@ -110,6 +113,25 @@ TEST_CASE("errors: a closed stdout and a reader that goes away harm no run", "[a
 
   (void)shell("| true", "left");
   CHECK(std::filesystem::exists(folder / "left/weights.safetensors"));
+}
+
+TEST_CASE("errors: weights that are not finite evaluate and predict nothing", "[apps]") {
+  const ScratchFolder folder;
+  Model model(zoo::article(), {1, 28, 28});
+  model.set_arena(std::vector<float>(model.arena().size(), std::nanf("")));
+  save_weights(model, folder / "nan.safetensors");
+  std::ofstream(folder / "digit.pgm", std::ios::binary) << "P5 2 2 255\n"
+                                                        << "\x10\xF0\xF0\x20";
+  const std::vector<std::string> weights{"--weights", folder / "nan.safetensors"};
+  std::vector<std::string> eval{"eval", "--dataset", "synthetic", "--limit", "10"};
+  std::vector<std::string> predict{"predict", folder / "digit.pgm"};
+  for (std::vector<std::string>* arguments : {&eval, &predict}) {
+    arguments->insert(arguments->end(), weights.begin(), weights.end());
+    const auto result = run_process("mnist_multi_gpu", *arguments);
+    CHECK(result.code == 6);
+    CHECK(contains(result.err, "nan.safetensors"));
+    CHECK(result.out.empty());
+  }
 }
 
 TEST_CASE("errors: options of another optimizer are refused", "[apps]") {

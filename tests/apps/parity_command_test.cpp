@@ -26,7 +26,7 @@ TEST_CASE("parity: 1, 2, 4 and 8 replicas give one weights file", "[apps]") {
   CHECK(event["train_samples"].get<int>() % 128 != 0);
 }
 
-TEST_CASE("parity: human output ends with the event; dropout and other seeds too", "[apps]") {
+TEST_CASE("parity: human output ends with the event; another model, batch and seed", "[apps]") {
   const auto run =
       run_process("mnist_multi_gpu", {"parity", "--replicas", "1,4", "--dataset", "synthetic",
                                       "--model", "mlp", "--batch-size", "30", "--seed", "9"});

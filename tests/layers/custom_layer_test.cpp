@@ -140,7 +140,7 @@ TEST_CASE("a user's layer is named, described, trained and used like ours", "[la
   CHECK(rig.run(batch) < 0.5 * start);
 
   Model model(squares(), {6});
-  std::copy_n(rig.params.data(), rig.params.size(), model.arena().begin());
+  model.set_arena({rig.params.data(), rig.params.data() + rig.params.size()});
   double loss = 0;
   const Tensor logits = model.predict(Tensor(Shape{32, 6}, batch.x));
   for (std::int64_t i = 0; i < 32; ++i) {

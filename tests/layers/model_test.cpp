@@ -60,7 +60,7 @@ TEST_CASE("predictions are the logits of a plan", "[layers]") {
   const Tensor samples = images(count);
   test::Rig rig(zoo::lenet5(), {1, 28, 28}, {.block = 32});
   Model model(zoo::lenet5(), {1, 28, 28});
-  std::copy_n(rig.params.data(), rig.params.size(), model.arena().begin());
+  model.set_arena({rig.params.data(), rig.params.data() + rig.params.size()});
   convert_layout(rig.context, {samples.data(), samples.shape()}, rig.plan.input().x);
   rig.plan.forward(rig.context, nullptr);
   Tensor wanted(Shape{count, 10});
@@ -98,4 +98,14 @@ TEST_CASE("samples of another shape are refused", "[layers]") {
   CHECK(contains(text, "(2, 28, 28)"));
   CHECK(contains(text, "(1, 28, 28)"));
   CHECK_THROWS_AS(model.predict(Tensor(Shape{})), ShapeError);
+}
+
+TEST_CASE("an arena of another size is refused", "[layers]") {
+  Model model(zoo::article(), {1, 28, 28});
+  const std::vector<float> before = model.arena();
+  std::vector<float> longer = before;
+  longer.push_back(0);
+  CHECK_THROWS_AS(model.set_arena(longer), ShapeError);
+  CHECK_THROWS_AS(model.set_arena({}), ShapeError);
+  CHECK(model.arena() == before);
 }

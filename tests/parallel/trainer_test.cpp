@@ -180,6 +180,20 @@ TEST_CASE("an evaluation of nothing is zero", "[parallel]") {
   CHECK(stats.loss == 0);
 }
 
+TEST_CASE("an evaluation fixes the shape of the samples", "[parallel]") {
+  const Dataset square = test::striped_images(20, 8, 4);
+  const Dataset wide = Dataset::from_floats(
+      "wide", Tensor(Shape{20, 1, 4, 16}, square.tensor(0, 20).values()),
+      {square.classes(), square.classes() + 20}, 4);  // as many values in another shape
+  World world({.devices = {.list = parse_devices("cpu:8").list, .automatic = true}});
+  Trainer trainer(world, net(), SoftmaxCrossEntropy{}, Sgd{});
+  CHECK(trainer.replicas() == 0);
+  (void)trainer.evaluate(square);
+  CHECK(trainer.replicas() == 1);  // one chunk: more replicas would have nothing to do
+  CHECK_THROWS_AS(trainer.evaluate(wide), ShapeError);
+  CHECK_THROWS_AS(trainer.begin(wide), ShapeError);
+}
+
 TEST_CASE("evaluating changes no bit of training", "[parallel]") {
   const Dataset train = test::striped_images(200, 8, 4);
   World world = world_of(2);
