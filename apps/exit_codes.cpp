@@ -1,5 +1,8 @@
 #include "apps/exit_codes.h"
 
+#include <filesystem>
+#include <new>
+
 #include "lockstep/core/error.h"
 
 namespace lockstep::apps {
@@ -20,7 +23,8 @@ ExitCode exit_code_of(const std::exception& error) {
   if (is<DeviceError>(error)) return ExitCode::device;
   if (is<CommError>(error)) return ExitCode::communication;
   if (is<NonFiniteError>(error)) return ExitCode::non_finite;
-  if (is<IoError>(error)) return ExitCode::io;
+  if (is<IoError>(error) || is<std::filesystem::filesystem_error>(error)) return ExitCode::io;
+  if (is<std::bad_alloc>(error)) return ExitCode::device;
   return ExitCode::failure;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <iostream>
+#include <new>
 
 #include <fcntl.h>
 
@@ -38,9 +39,13 @@ int run_program(int argc, char** argv, const std::string& json_flag,
     return static_cast<int>(code);
   } catch (const std::exception& error) {
     const ExitCode code = exit_code_of(error);
-    std::cerr << "error: " << error.what() << '\n';
+    const std::string text =
+        dynamic_cast<const std::bad_alloc*>(&error) != nullptr
+            ? "out of memory; use a smaller batch, fewer replicas or less data (--limit-train)"
+            : error.what();
+    std::cerr << "error: " << text << '\n';
     if (std::find(arguments.begin(), arguments.end(), json_flag) != arguments.end()) {
-      write_event(std::cout, error_event(name_of(code), static_cast<int>(code), error.what()));
+      write_event(std::cout, error_event(name_of(code), static_cast<int>(code), text));
     }
     return static_cast<int>(code);
   }

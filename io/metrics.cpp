@@ -103,8 +103,14 @@ MetricsWriter::MetricsWriter(const RunFolder& folder) : impl_(std::make_unique<I
 MetricsWriter::~MetricsWriter() = default;
 
 void MetricsWriter::add(const EpochStats& epoch) {
+  const std::uint64_t before = impl_->csv.size();
   append(impl_->csv, csv_row(epoch));
-  append(impl_->jsonl, epoch_json(epoch) + "\n");
+  try {
+    append(impl_->jsonl, epoch_json(epoch) + "\n");
+  } catch (const IoError&) {
+    impl_->csv.shrink_to(before);  // the two files have the same rows
+    throw;
+  }
 }
 
 }  // namespace lockstep

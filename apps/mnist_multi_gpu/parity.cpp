@@ -137,7 +137,11 @@ ExitCode run_parity(const ParityOptions& options) {
   data_options.limit_train = uneven_samples(options);
   data_options.limit_validation = kValidationSamples;
   data_options.limit_test = 0;
-  const DatasetSplits data = load_data(data_options, bar);
+  DatasetSplits data = load_data(data_options, bar);
+  // A data set smaller than that may happen to fill its last batch.
+  if (data.train.size() % options.batch_size == 0 && options.batch_size > 1) {
+    data.train = data.train.take(data.train.size() - 1);
+  }
   if (human) {
     std::cout << "parity: " << options.kind << " (" << name_of(preferred_cpu_set()) << "), model "
               << options.model << ", " << options.steps << " steps of " << options.batch_size

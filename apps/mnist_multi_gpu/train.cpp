@@ -130,6 +130,13 @@ class Narrator {
   int open_epoch_ = -1;
 };
 
+void save_weights_if_possible(const Trainer& trainer, const std::filesystem::path& weights) {
+  try {
+    save_weights(trainer.model(), weights);
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the first error is the one to tell
+  }
+}
+
 /// Trains, and leaves the weights in `weights` whatever ends it, short of a second signal.
 FitResult fit_and_save(const TrainOptions& options, Trainer& trainer, const DatasetSplits& data,
                        const std::filesystem::path& weights) {
@@ -146,6 +153,10 @@ FitResult fit_and_save(const TrainOptions& options, Trainer& trainer, const Data
   } catch (const NonFiniteError& error) {
     save_weights(trainer.model(), weights);
     throw NonFiniteError(message(error.what(), "; they are in ", weights.string()));
+  } catch (const Error&) {
+    // Metrics that cannot be written, say: what was learned is not lost with them.
+    if (trainer.step() > 0) save_weights_if_possible(trainer, weights);
+    throw;
   }
   save_weights(trainer.model(), weights);
   // A signal after the last step asks for an end all the same.
