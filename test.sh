@@ -168,7 +168,14 @@ if [[ $built == 0 ]]; then
 else
   for lane in "long tests" "real MNIST" "parity on real MNIST" tidy; do skip_lane "$lane" "the build failed"; done
 fi
-build_and_test asan "" -LE long
+# The library; the programs, which take as long to build again, are sanitized at night.
+library="core kernels layers optim data io parallel"
+if [[ $mode == nightly ]]; then
+  build_and_test asan "" -LE long
+else
+  build_and_test asan "--target ${library// /_tests }_tests invariance_chain_tests" \
+    -L "^(${library// /|})\$" -LE 'long|scripts'
+fi
 # Everything that starts threads.
 build_and_test tsan "--target core_tests parallel_tests invariance_chain_tests" -L '^(core|parallel)$' -LE long
 run_lane "user without root" lane_user
