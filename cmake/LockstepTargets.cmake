@@ -5,8 +5,8 @@ include(GNUInstallDirs)
 # Compiler settings that all of our own code shares.
 add_library(lockstep_settings INTERFACE)
 target_compile_features(lockstep_settings INTERFACE cxx_std_20)
-target_compile_options(lockstep_settings INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
-                                                  $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>)
+set(lockstep_warnings -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>)
+target_compile_options(lockstep_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${lockstep_warnings}>)
 if(LOCKSTEP_SANITIZE STREQUAL "address")
   set(lockstep_sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 elseif(LOCKSTEP_SANITIZE STREQUAL "thread")
@@ -18,7 +18,7 @@ if(LOCKSTEP_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 sees uninitialised members in std::regex where a sanitizer has changed the code.
   list(APPEND lockstep_sanitizers -Wno-maybe-uninitialized)
 endif()
-target_compile_options(lockstep_settings INTERFACE ${lockstep_sanitizers})
+target_compile_options(lockstep_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${lockstep_sanitizers}>)
 target_link_options(lockstep_settings INTERFACE ${lockstep_sanitizers})
 find_package(Threads REQUIRED)
 target_link_libraries(lockstep_settings INTERFACE Threads::Threads)
@@ -62,6 +62,34 @@ function(lockstep_cpu_sources)
   endforeach()
 endfunction()
 
+# lockstep_cuda_sources(FOLDER FILE...): sources of the object library lockstep_cuda, paths in the caller's folder.
+# A build without the toolkit has no such library.
+function(lockstep_cuda_sources folder)
+  if(NOT LOCKSTEP_HAS_CUDA)
+    return()
+  endif()
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  target_sources(lockstep_cuda PRIVATE ${ARGN})
+endfunction()
+
+if(LOCKSTEP_HAS_CUDA)
+  # What the folders named cuda and nccl hold, and the libraries that it calls.
+  add_library(lockstep_gpu_libraries INTERFACE)
+  target_link_libraries(lockstep_gpu_libraries INTERFACE CUDA::cudart CUDA::cublas ${CMAKE_DL_LIBS})
+  foreach(part CUDNN NCCL)
+    if(LOCKSTEP_HAS_${part})
+      target_link_libraries(lockstep_gpu_libraries INTERFACE ${part}::${part})
+    endif()
+  endforeach()
+  add_library(lockstep_cuda OBJECT "")
+  target_link_libraries(lockstep_cuda PUBLIC $<BUILD_INTERFACE:lockstep_settings> lockstep_gpu_libraries)
+  # No fast math. Line numbers for profilers and tests; PTX as text, which the tests translate; warnings of the host
+  # compiler that nvcc's own code does not raise.
+  target_compile_options(lockstep_cuda PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo --no-compress -Xcompiler=-Wall,-Wextra,-Wno-unused-parameter
+                               $<$<BOOL:${LOCKSTEP_WERROR}>:--Werror=all-warnings>>)
+endif()
+
 # The static library `lockstep` (alias lockstep::lockstep) of all folders.
 function(lockstep_library)
   get_property(folders GLOBAL PROPERTY LOCKSTEP_FOLDERS)
@@ -73,6 +101,12 @@ function(lockstep_library)
   foreach(set ${LOCKSTEP_CPU_SETS})
     target_sources(lockstep PRIVATE $<TARGET_OBJECTS:lockstep_cpu_${set}>)
   endforeach()
+  if(LOCKSTEP_HAS_CUDA)
+    target_sources(lockstep PRIVATE $<TARGET_OBJECTS:lockstep_cuda>)
+    target_link_libraries(lockstep PRIVATE CUDA::cudart CUDA::cublas ${CMAKE_DL_LIBS}
+                                           $<$<BOOL:${LOCKSTEP_HAS_CUDNN}>:CUDNN::CUDNN>
+                                           $<$<BOOL:${LOCKSTEP_HAS_NCCL}>:NCCL::NCCL>)
+  endif()
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/lockstep.h ${LOCKSTEP_INCLUDE_DIR}/lockstep/lockstep.h SYMBOLIC)
   target_compile_features(lockstep PUBLIC cxx_std_20)
   target_include_directories(lockstep PUBLIC $<BUILD_INTERFACE:${LOCKSTEP_INCLUDE_DIR}>

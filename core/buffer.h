@@ -46,6 +46,36 @@ class Buffer {
   std::size_t bytes_ = 0;
 };
 
+/// Zeroed host memory that a device's copies can use while the host goes on: page-locked and mapped
+/// where the device is CUDA, plain otherwise. Movable, not copyable.
+class HostBuffer {
+ public:
+  HostBuffer() = default;
+  /// Throws DeviceError naming `purpose` and the bytes when there is not enough memory.
+  HostBuffer(Device device, std::size_t bytes, const std::string& purpose);
+  ~HostBuffer();
+  HostBuffer(HostBuffer&& other) noexcept;
+  HostBuffer& operator=(HostBuffer&& other) noexcept;
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  template <class T>
+  [[nodiscard]] T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
+  /// The address under which operations of any device of its kind read the same memory.
+  [[nodiscard]] std::byte* device_address() const;
+
+ private:
+  void release() noexcept;
+
+  Device device_{};
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
 /// Where one tensor lies in an arena of floats.
 struct Place {
   std::int64_t offset = 0;  ///< in floats, a multiple of kAlignedFloats

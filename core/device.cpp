@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lockstep/config.h"
+#include "lockstep/core/cuda/backend.h"
 #include "lockstep/core/error.h"
 
 namespace lockstep {
@@ -16,6 +17,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kMaxCpuReplicas = 1024;
+constexpr int kMaxGpus = 1024;
 
 Devices cpu_devices(int count, bool automatic) {
   Devices devices;
@@ -43,6 +45,72 @@ int cgroup_cores() {
     return static_cast<int>((quota + period - 1) / period);
   }
   return 0;
+}
+
+/// Throws DeviceError when no GPU can be used.
+int require_gpus(std::string_view asked) {
+  if (const std::string reason = why_no_gpu(); !reason.empty()) {
+    throw DeviceError(
+        message("devices: '", asked, "' asks for CUDA, but ", reason, "; or use --devices cpu"));
+  }
+  if constexpr (kHasCuda) return cuda::find_devices().count;
+  return 0;
+}
+
+Devices gpus(int count, bool automatic) {
+  Devices devices;
+  devices.automatic = automatic;
+  for (int index = 0; index < count; ++index) devices.list.push_back({DeviceKind::cuda, index});
+  return devices;
+}
+
+/// "0,2" or "0-3" or both, after "cuda:".
+std::vector<int> parse_indices(std::string_view text, std::string_view whole) {
+  const auto refuse = [&](std::string_view why) {
+    throw UsageError(message("devices: '", whole, "': ", why,
+                             "; after 'cuda:' come indices like 0,2 or a range like 0-3"));
+  };
+  const auto number = [&](std::string_view digits) {
+    int index = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    if (error != std::errc{} || end != digits.data() + digits.size() || index < 0) {
+      refuse(message("'", digits, "' is no index"));
+    }
+    return index;
+  };
+  std::vector<int> indices;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    const std::string_view part = text.substr(0, comma);
+    const std::size_t dash = part.find('-');
+    const int first = number(part.substr(0, dash));
+    const int last = dash == std::string_view::npos ? first : number(part.substr(dash + 1));
+    if (last < first || last - first >= kMaxGpus) refuse(message("'", part, "' is no range"));
+    for (int index = first; index <= last; ++index) {
+      if (std::find(indices.begin(), indices.end(), index) != indices.end()) {
+        refuse(message("GPU ", index, " is named twice, and a GPU takes one replica"));
+      }
+      indices.push_back(index);
+    }
+    if (comma == std::string_view::npos) return indices;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+Devices parse_gpus(std::string_view text) {
+  Devices devices;
+  if (text == "cuda") return gpus(require_gpus(text), /*automatic=*/true);
+  const std::vector<int> indices = parse_indices(text.substr(5), text);
+  const int count = require_gpus(text);
+  for (const int index : indices) {
+    if (index >= count) {
+      throw DeviceError(message("devices: '", text, "': there is no GPU ", index,
+                                "; this machine has cuda:0",
+                                count > 1 ? message(" to cuda:", count - 1) : std::string()));
+    }
+    devices.list.push_back({DeviceKind::cuda, index});
+  }
+  return devices;
 }
 
 int parse_count(std::string_view digits, std::string_view whole) {
@@ -73,19 +141,58 @@ int allowed_cores() {
   return std::max(cores, 1);
 }
 
+std::string DeviceInfo::to_string() const {
+  return message(name, ", sm_", capability_major, capability_minor, ", ", memory / 1'000'000'000,
+                 " GB, PCI ", pci, ", ", uuid);
+}
+
+DeviceInfo device_info(Device device) {
+  if (device.kind == DeviceKind::cpu) {
+    throw UsageError(message("device_info: ", device.to_string(), " is no GPU"));
+  }
+  if (const std::string reason = why_no_gpu(); !reason.empty()) {
+    throw DeviceError(message(device.to_string(), ": ", reason));
+  }
+  if constexpr (kHasCuda) return cuda::device_info(device);
+  return {};
+}
+
+std::string why_no_gpu() {
+  if constexpr (kHasCuda) return cuda::find_devices().reason;
+  return "this build has no CUDA backend";
+}
+
+CurrentDevice::CurrentDevice(Device device) {
+  if constexpr (kHasCuda) {
+    if (device.kind != DeviceKind::cuda) return;
+    const int current = cuda::current_device();
+    if (current == device.index) return;
+    cuda::set_current_device(device.index);
+    before_ = current;
+  }
+}
+
+CurrentDevice::~CurrentDevice() {
+  if constexpr (kHasCuda) {
+    if (before_ >= 0) cuda::restore_current_device(before_);
+  }
+}
+
 Devices available_devices() {
-  return cpu_devices(allowed_cores(), /*automatic=*/true);
+  const std::string reason = why_no_gpu();
+  if (reason.empty()) {
+    if constexpr (kHasCuda) return gpus(cuda::find_devices().count, /*automatic=*/true);
+  }
+  Devices devices = cpu_devices(allowed_cores(), /*automatic=*/true);
+  devices.notice = message("no GPU is used: ", reason, "; training on the CPU");
+  return devices;
 }
 
 Devices parse_devices(std::string_view text) {
   if (text == "auto") return available_devices();
   if (text == "cpu") return cpu_devices(allowed_cores(), /*automatic=*/true);
   if (text.starts_with("cpu:")) return cpu_devices(parse_count(text.substr(4), text), false);
-  if (text == "cuda" || text.starts_with("cuda:")) {
-    throw DeviceError(
-        message("devices: '", text,
-                "' asks for CUDA, but this build has no CUDA backend; use --devices cpu"));
-  }
+  if (text == "cuda" || text.starts_with("cuda:")) return parse_gpus(text);
   throw UsageError(
       message("devices: '", text, "'; want auto, cpu, cpu:COUNT, cuda, cuda:0,2 or cuda:0-3"));
 }

@@ -1,6 +1,7 @@
 // What a replica runs on, and how a user names it.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,39 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
   /// "cpu:3" or "cuda:0".
   [[nodiscard]] std::string to_string() const;
+};
+
+/// What a device is, for people.
+struct DeviceInfo {
+  std::string name{};        ///< "NVIDIA H200"
+  std::string pci{};         ///< "0000:65:00.0"
+  std::string uuid{};        ///< "GPU-..."
+  int capability_major = 0;  ///< 9 of sm_90
+  int capability_minor = 0;
+  std::size_t memory = 0;  ///< bytes in all
+
+  /// "NVIDIA H200, sm_90, 141 GB, PCI 0000:65:00.0, GPU-..."
+  [[nodiscard]] std::string to_string() const;
+};
+
+/// Throws DeviceError when there is no such CUDA device, UsageError for a CPU.
+[[nodiscard]] DeviceInfo device_info(Device device);
+
+/// Why this process can use no GPU, as a clause: "there is no NVIDIA driver". Empty when it can.
+[[nodiscard]] std::string why_no_gpu();
+
+/// Makes a CUDA device the calling thread's current one and puts the old one back at the end of the
+/// scope, so that nobody who calls the library finds another device than before. Does nothing for a
+/// CPU.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(Device device);
+  ~CurrentDevice();
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+ private:
+  int before_ = -1;  ///< the index to go back to; -1: nothing was changed
 };
 
 /// Devices a World may use, in rank order.

@@ -1,4 +1,6 @@
 # Every dependency from outside is found here.
+list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})
+include(third_party/gpu.cmake)
 find_package(ZLIB REQUIRED)
 find_package(nlohmann_json REQUIRED)
 if(LOCKSTEP_BUILD_APPS)

@@ -1,0 +1,100 @@
+// Which GPUs there are, and why one cannot be used.
+#include <cstdio>
+
+#include "lockstep/core/cuda/backend.h"
+#include "lockstep/core/cuda/probe.h"
+#include "lockstep/core/cuda/runtime.h"
+#include "lockstep/core/error.h"
+
+namespace lockstep::cuda {
+namespace {
+
+/// "13.0" of 13000.
+std::string version_text(int version) {
+  return message(version / 1000, ".", version % 1000 / 10);
+}
+
+/// What keeps the runtime from any GPU. An old driver and none give the same error.
+std::string reason_of(cudaError_t status) {
+  static_cast<void>(cudaGetLastError());
+  if (status == cudaErrorNoDevice) {
+    return "the driver finds no NVIDIA GPU (CUDA_VISIBLE_DEVICES may hide them)";
+  }
+  int driver = 0;
+  if (status == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess) {
+    if (driver == 0) return "there is no NVIDIA driver on this machine";
+    return message("the NVIDIA driver is too old: it serves CUDA ", version_text(driver),
+                   ", this build needs ", version_text(CUDART_VERSION), "; update the driver");
+  }
+  return message("CUDA does not start: ", cudaGetErrorString(status), " (",
+                 cudaGetErrorName(status), ")");
+}
+
+}  // namespace
+
+Found find_devices() {
+  int count = 0;  // not written when the call fails
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess) return {.reason = reason_of(status)};
+  if (count == 0) return {.reason = reason_of(cudaErrorNoDevice)};
+  return {.count = count};
+}
+
+void check_device(Device device) {
+  const Found found = find_devices();
+  if (found.count == 0) throw DeviceError(message(device.to_string(), ": ", found.reason));
+  if (device.index < 0 || device.index >= found.count) {
+    throw DeviceError(message(device.to_string(), ": there is no such GPU; this machine has cuda:0",
+                              found.count > 1 ? message(" to cuda:", found.count - 1) : ""));
+  }
+  const CurrentDevice current(device);
+  const cudaError_t status = probe_kernel_image();
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());
+  if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction ||
+      status == cudaErrorUnsupportedPtxVersion) {
+    const DeviceInfo info = device_info(device);
+    throw DeviceError(message(device.to_string(), ": this build has no code for ", info.name,
+                              " (sm_", info.capability_major, info.capability_minor,
+                              "); build with CMAKE_CUDA_ARCHITECTURES=", info.capability_major,
+                              info.capability_minor));
+  }
+  check(status, device.to_string().c_str());
+}
+
+DeviceInfo device_info(Device device) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, device.index), device.to_string().c_str());
+  char pci[32] = {};
+  check(cudaDeviceGetPCIBusId(pci, sizeof pci, device.index), device.to_string().c_str());
+  std::string uuid = "GPU";
+  for (int i = 0; i < 16; ++i) {
+    char hex[4];
+    std::snprintf(hex, sizeof hex, "%02x",
+                  static_cast<unsigned>(static_cast<unsigned char>(properties.uuid.bytes[i])));
+    const bool starts_group = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+    uuid += std::string(starts_group ? "-" : "") + hex;
+  }
+  return {.name = properties.name,
+          .pci = pci,
+          .uuid = uuid,
+          .capability_major = properties.major,
+          .capability_minor = properties.minor,
+          .memory = properties.totalGlobalMem};
+}
+
+int current_device() {
+  int index = 0;
+  check(cudaGetDevice(&index), "the current device");
+  return index;
+}
+
+void set_current_device(int index) {
+  check(cudaSetDevice(index), Device{DeviceKind::cuda, index}.to_string().c_str());
+}
+
+void restore_current_device(int index) noexcept {
+  static_cast<void>(cudaSetDevice(index));
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,88 @@
+// Streams, copies and events.
+#include "lockstep/core/cuda/backend.h"
+#include "lockstep/core/cuda/runtime.h"
+#include "lockstep/core/error.h"
+
+namespace lockstep::cuda {
+namespace {
+
+class Stream final : public BackendState {
+ public:
+  explicit Stream(Device device) {
+    const CurrentDevice current(device);
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  }
+  ~Stream() override { static_cast<void>(cudaStreamDestroy(stream_)); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  [[nodiscard]] cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class StreamEvent final : public BackendState {
+ public:
+  explicit StreamEvent(Device device) {
+    const CurrentDevice current(device);
+    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
+  }
+  ~StreamEvent() override { static_cast<void>(cudaEventDestroy(event_)); }
+  StreamEvent(const StreamEvent&) = delete;
+  StreamEvent& operator=(const StreamEvent&) = delete;
+
+  [[nodiscard]] cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+cudaEvent_t event_of(const BackendState& event) {
+  return static_cast<const StreamEvent&>(event).get();
+}
+
+}  // namespace
+
+cudaStream_t stream_of(const Context& context) {
+  return static_cast<const Stream&>(*context.stream()).get();
+}
+
+std::unique_ptr<BackendState> make_stream(Device device) {
+  return std::make_unique<Stream>(device);
+}
+
+void synchronize(const Context& context) {
+  check(cudaStreamSynchronize(stream_of(context)), "the work given to the GPU");
+}
+
+void copy_to_device(const Context& context, void* to, const void* from, std::size_t bytes) {
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_of(context)),
+        "a copy to the GPU");
+}
+
+void copy_to_host(const Context& context, void* to, const void* from, std::size_t bytes) {
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_of(context)),
+        "a copy from the GPU");
+}
+
+std::unique_ptr<BackendState> make_event(Device device) {
+  return std::make_unique<StreamEvent>(device);
+}
+
+void record_event(const BackendState& event, const Context& context) {
+  check(cudaEventRecord(event_of(event), stream_of(context)), "cudaEventRecord");
+}
+
+void wait_for_event(const BackendState& event, const Context& context) {
+  check(cudaStreamWaitEvent(stream_of(context), event_of(event), 0), "cudaStreamWaitEvent");
+}
+
+bool event_is_done(const BackendState& event) {
+  const cudaError_t status = cudaEventQuery(event_of(event));
+  if (status == cudaErrorNotReady) return false;
+  check(status, "the work given to the GPU");
+  return true;
+}
+
+}  // namespace lockstep::cuda
