@@ -153,7 +153,7 @@ DeviceInfo device_info(Device device) {
   if (const std::string reason = why_no_gpu(); !reason.empty()) {
     throw DeviceError(message(device.to_string(), ": ", reason));
   }
-  if constexpr (kHasCuda) return cuda::device_info(device);
+  if constexpr (kHasCuda) return cuda::query_device(device);
   return {};
 }
 

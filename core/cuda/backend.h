@@ -27,7 +27,7 @@ struct Found {
 [[nodiscard]] Found find_devices();
 /// Throws DeviceError when the device does not exist or this build has no code for it.
 void check_device(Device device);
-[[nodiscard]] DeviceInfo device_info(Device device);
+[[nodiscard]] DeviceInfo query_device(Device device);
 
 /// The current device of the calling thread, and setting it. Setting throws DeviceError.
 [[nodiscard]] int current_device();

@@ -53,7 +53,7 @@ void check_device(Device device) {
   static_cast<void>(cudaGetLastError());
   if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction ||
       status == cudaErrorUnsupportedPtxVersion) {
-    const DeviceInfo info = device_info(device);
+    const DeviceInfo info = query_device(device);
     throw DeviceError(message(device.to_string(), ": this build has no code for ", info.name,
                               " (sm_", info.capability_major, info.capability_minor,
                               "); build with CMAKE_CUDA_ARCHITECTURES=", info.capability_major,
@@ -62,7 +62,7 @@ void check_device(Device device) {
   check(status, device.to_string().c_str());
 }
 
-DeviceInfo device_info(Device device) {
+DeviceInfo query_device(Device device) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, device.index), device.to_string().c_str());
   char pci[32] = {};
