@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <type_traits>
 
 #include <cuda_runtime_api.h>
 
@@ -40,7 +41,8 @@ int current_device();
 /// `device` may use. Throws KernelError 700 with `what` in the message.
 std::byte* host_pointer(const void* pointer, std::size_t bytes, int device, const char* what);
 
-template <class T>
+/// The same for `count` elements.
+template <class T, class = std::enable_if_t<!std::is_void_v<T>>>
 T* host_pointer(T* pointer, std::size_t count, int device, const char* what) {
   return reinterpret_cast<T*>(
       host_pointer(static_cast<const void*>(pointer), count * sizeof(T), device, what));

@@ -88,8 +88,7 @@ struct Warp {
   std::uint64_t result[32];
   std::uint32_t mask[32];
   std::uint8_t source[32];
-  std::uint32_t waiting;   ///< lanes that stand at a collective
-  std::uint32_t finished;  ///< lanes that have returned from the kernel
+  std::uint32_t waiting;  ///< lanes that stand at a collective
 };
 
 struct Thread {

@@ -1,0 +1,81 @@
+#include "runtime/queue.h"
+
+#include <chrono>
+#include <utility>
+
+#include "runtime/settings.h"
+#include "runtime/status.h"
+
+namespace cusim {
+
+bool Ticket::done() const {
+  if (!queue) return true;
+  const std::lock_guard lock(queue->done_mutex_);
+  return queue->done_ >= number;
+}
+
+void Ticket::wait() const {
+  if (!queue) return;
+  std::unique_lock lock(queue->done_mutex_);
+  queue->done_changed_.wait(lock, [this] { return queue->done_ >= number; });
+}
+
+Queue::Queue(int device, std::uint64_t id)
+    : device_(device),
+      id_(id),
+      back_(new Node),
+      front_(back_),
+      random_(static_cast<std::uint32_t>(id * 2654435761u) + settings().seed) {
+  sem_init(&available_, 0, 0);
+  thread_ = std::thread(&Queue::work, this);
+}
+
+Ticket Queue::push(Operation operation) {
+  Node* node = new Node{std::move(operation)};
+  const std::lock_guard lock(push_mutex_);
+  back_->next = node;
+  back_ = node;
+  sem_post(&available_);
+  return {this, ++pushed_};
+}
+
+Ticket Queue::tail() {
+  const std::lock_guard lock(push_mutex_);
+  return {this, pushed_};
+}
+
+void Queue::stop() {
+  push({});
+  thread_.join();
+}
+
+void Queue::work() {
+  for (;;) {
+    while (sem_wait(&available_) != 0) {  // a signal came in between
+    }
+    delete std::exchange(front_, front_->next);
+    Operation& operation = front_->operation;
+    if (!operation.run) return;
+    delay();
+    execute(operation, device_, id_);
+    operation = {};
+    {
+      const std::lock_guard lock(done_mutex_);
+      ++done_;
+    }
+    done_changed_.notify_all();
+  }
+}
+
+/// Streams that all pause alike keep their order: each has its own factor, drawn anew now and then.
+void Queue::delay() {
+  if (settings().delay_us == 0) return;
+  constexpr unsigned kRedrawEvery = 64;
+  constexpr int kFactors[] = {0, 1, 1, 20};
+  random_ = random_ * 1664525u + 1013904223u;
+  if (delays_++ % kRedrawEvery == 0) delay_factor_ = kFactors[random_ >> 20 & 3];
+  const int pause = static_cast<int>(random_ >> 8) % settings().delay_us * delay_factor_;
+  if (pause > 0) std::this_thread::sleep_for(std::chrono::microseconds(pause));
+}
+
+}  // namespace cusim

@@ -1,0 +1,57 @@
+// How functions of the runtime fail, and how devices do.
+#pragma once
+
+#include <new>
+
+#include <cuda_runtime_api.h>
+
+#include "runtime/device_api.h"
+
+namespace cusim {
+
+/// Thrown inside the runtime; api() turns it into the result and the thread's last error.
+struct Failure {
+  cudaError_t code;
+};
+
+[[noreturn]] inline void fail(cudaError_t code) {
+  throw Failure{code};
+}
+
+inline void require(bool condition, cudaError_t otherwise) {
+  if (!condition) fail(otherwise);
+}
+
+/// Fails without a usable driver and device, and inside an operation that runs on a stream.
+void require_callable();
+
+/// Fails with the sticky error of the device.
+void raise_if_failed(int device);
+
+/// 0, or the sticky error of the device.
+cudaError_t sticky_error(int device);
+
+/// Sets the thread's last error; returns it.
+cudaError_t record_error(cudaError_t code);
+
+/// The body of the runtime function `name`, which is also a point for faults.
+template <class Body>
+cudaError_t api(const char* name, Body&& body) {
+  try {
+    require_callable();
+    int code = 0;
+    if (fault(name, &code)) fail(static_cast<cudaError_t>(code));
+    body();
+    return cudaSuccess;
+  } catch (const Failure& failure) {
+    return record_error(failure.code);
+  } catch (const std::bad_alloc&) {
+    return record_error(cudaErrorMemoryAllocation);
+  }
+}
+
+/// Runs an operation on this thread as `device` would: not on a failed device, and what it throws
+/// becomes the sticky error.
+void execute(const Operation& operation, int device, std::uint64_t stream);
+
+}  // namespace cusim
