@@ -1,0 +1,15 @@
+// One instruction to one C++ statement.
+#pragma once
+
+#include <string>
+
+#include "ptx/expressions.h"
+#include "ptx/module.h"
+
+namespace cusim::ptx {
+
+/// The C++ of an instruction other than `call` and `brx.idx`, its guard included.
+/// @throws TranslationError when there is no rule for it.
+std::string translate(const Instruction& instruction, const Names& names);
+
+}  // namespace cusim::ptx
