@@ -49,4 +49,10 @@ struct StepTail {
 static_assert(sizeof(StepTail) == 64);
 inline constexpr std::int64_t kTailFloats = sizeof(StepTail) / sizeof(float);
 
+/// Sums over one chunk of an evaluation, kept where StepState is.
+struct ChunkSums {
+  double loss = 0;           ///< of the samples' losses
+  std::int64_t correct = 0;  ///< right predictions
+};
+
 }  // namespace lockstep

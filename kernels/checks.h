@@ -31,8 +31,8 @@ void same_shape(std::string_view operation, std::string_view name_a, const View<
   }
 }
 
-/// Throws ShapeError unless `view` has a first extent, the layout that activations have on the
-/// context's device, and in Layout::n16 whole groups of samples.
+/// Throws ShapeError unless `view` has samples and elements, the layout that activations have on
+/// the context's device, and in Layout::n16 whole groups of samples.
 template <class T>
 void activation(std::string_view operation, const Context& context, std::string_view name,
                 const View<T>& view) {
@@ -43,6 +43,8 @@ void activation(std::string_view operation, const Context& context, std::string_
     throw ShapeError(message(operation, ": ", name, " has layout ", name_of(view.layout), "; on ",
                              context.device().to_string(), " it must be ", name_of(wanted)));
   }
+  if (view.shape.count() < 1)
+    throw ShapeError(message(operation, ": ", name, " is ", view.shape, "; it must not be empty"));
   if (wanted == Layout::n16 && view.shape[0] % kN16 != 0) {
     throw ShapeError(message(operation, ": ", name, " is ", view.shape,
                              "; in layout n16 the first extent must be a ", "multiple of ", kN16));

@@ -3,8 +3,10 @@
 
 #include <string_view>
 
+#include "lockstep/config.h"
 #include "lockstep/kernels/checks.h"
 #include "lockstep/kernels/cpu/kernels.h"
+#include "lockstep/kernels/cuda/kernels.h"
 #include "lockstep/kernels/window_checks.h"
 
 namespace lockstep {
@@ -25,8 +27,16 @@ cpu::WindowGeometry geometry(std::string_view operation, const Window& window, c
   return g;
 }
 
+std::size_t workspace_bytes(Context& context, const cpu::WindowGeometry& g, const Window& window,
+                            const Shape& x, const Shape& w) {
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) return cuda::conv2d_workspace_bytes(context, window, x, w);
+  }
+  return cpu_kernels(context).workspace_bytes(g);
+}
+
 /// Each argument may be its gradient; b is optional.
-cpu::WindowGeometry check(std::string_view operation, const Context& context, const Window& window,
+cpu::WindowGeometry check(std::string_view operation, Context& context, const Window& window,
                           const Named& x, const Named& w, const Named& b, const Named& y) {
   checks::activation(operation, context, x.name, x.view);
   checks::activation(operation, context, y.name, y.view);
@@ -34,8 +44,7 @@ cpu::WindowGeometry check(std::string_view operation, const Context& context, co
   checks::parameter(operation, w, w.view.shape);
   checks::shape(operation, y.name, y.view.shape, {x.view.shape[0], g.k, g.p, g.q});
   if (b.view.data) checks::parameter(operation, b, {g.k});
-  if (!context.on_cpu()) checks::no_kernel(operation, context);
-  const std::size_t needed = cpu_kernels(context).workspace_bytes(g);
+  const std::size_t needed = workspace_bytes(context, g, window, x.view.shape, w.view.shape);
   if (context.workspace_bytes() < needed) {
     throw UsageError(message(operation, ": the workspace has ", context.workspace_bytes(),
                              " bytes, but ", needed,
@@ -50,6 +59,9 @@ void conv2d_forward(Context& context, const Window& window, ConstFloatView x, Co
                     ConstFloatView b, FloatView y) {
   const cpu::WindowGeometry g =
       check("conv2d_forward", context, window, {"x", x}, {"w", w}, {"b", b}, {"y", y});
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) return cuda::conv2d_forward(context, window, x, w, b, y);
+  }
   cpu_kernels(context).forward(g, x.data, w.data, b.data, y.data, context.workspace());
 }
 
@@ -57,6 +69,9 @@ void conv2d_backward_data(Context& context, const Window& window, ConstFloatView
                           ConstFloatView w, FloatView dx) {
   const cpu::WindowGeometry g =
       check("conv2d_backward_data", context, window, {"dx", dx}, {"w", w}, {}, {"dy", dy});
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) return cuda::conv2d_backward_data(context, window, dy, w, dx);
+  }
   cpu_kernels(context).backward_data(g, dy.data, w.data, dx.data, context.workspace());
 }
 
@@ -64,15 +79,19 @@ void conv2d_backward_parameters(Context& context, const Window& window, ConstFlo
                                 ConstFloatView dy, FloatView dw, FloatView db, bool accumulate) {
   const cpu::WindowGeometry g = check("conv2d_backward_parameters", context, window, {"x", x},
                                       {"dw", dw}, {"db", db}, {"dy", dy});
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) {
+      return cuda::conv2d_backward_parameters(context, window, x, dy, dw, db, accumulate);
+    }
+  }
   cpu_kernels(context).backward_parameters(g, x.data, dy.data, dw.data, db.data, accumulate,
                                            context.workspace());
 }
 
-std::size_t conv2d_workspace_bytes(const Context& context, const Window& window, const Shape& x,
+std::size_t conv2d_workspace_bytes(Context& context, const Window& window, const Shape& x,
                                    const Shape& w) {
   const cpu::WindowGeometry g = geometry("conv2d_workspace_bytes", window, x, "w", w);
-  if (!context.on_cpu()) checks::no_kernel("conv2d_workspace_bytes", context);
-  return cpu_kernels(context).workspace_bytes(g);
+  return workspace_bytes(context, g, window, x, w);
 }
 
 }  // namespace lockstep

@@ -27,8 +27,9 @@ void conv2d_backward_data(Context& context, const Window& window, ConstFloatView
 void conv2d_backward_parameters(Context& context, const Window& window, ConstFloatView x,
                                 ConstFloatView dy, FloatView dw, FloatView db, bool accumulate);
 
-/// Bytes of workspace that the three calls need for these shapes on this context.
-[[nodiscard]] std::size_t conv2d_workspace_bytes(const Context& context, const Window& window,
+/// Bytes of workspace that the three calls need for these shapes on this context. On CUDA it also
+/// prepares the context for them: whoever captures the calls asks first.
+[[nodiscard]] std::size_t conv2d_workspace_bytes(Context& context, const Window& window,
                                                  const Shape& x, const Shape& w);
 
 }  // namespace lockstep

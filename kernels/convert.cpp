@@ -1,8 +1,10 @@
 // Changes of layout: checks and dispatch.
 #include "lockstep/kernels/convert.h"
 
+#include "lockstep/config.h"
 #include "lockstep/kernels/checks.h"
 #include "lockstep/kernels/cpu/plain.h"
+#include "lockstep/kernels/cuda/kernels.h"
 
 namespace lockstep {
 namespace {
@@ -24,7 +26,13 @@ void convert_layout(Context& context, ConstFloatView x, FloatView y) {
   }
   check_groups("x", x.shape, x.layout);
   check_groups("y", y.shape, y.layout);
-  if (!context.on_cpu()) checks::no_kernel("convert_layout", context);
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) {
+      checks::activation("convert_layout", context, "x", x);
+      checks::activation("convert_layout", context, "y", y);
+      return cuda::convert_layout(context, x, y);
+    }
+  }
   cpu::convert_layout(x, y);
 }
 

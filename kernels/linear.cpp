@@ -3,8 +3,10 @@
 
 #include <string_view>
 
+#include "lockstep/config.h"
 #include "lockstep/kernels/checks.h"
 #include "lockstep/kernels/cpu/kernels.h"
+#include "lockstep/kernels/cuda/kernels.h"
 #include "lockstep/kernels/window_checks.h"
 
 namespace lockstep {
@@ -30,7 +32,6 @@ Sizes check(std::string_view operation, const Context& context, const Named& x, 
   checks::parameter(operation, w, {o, d});
   checks::shape(operation, y.name, y.view.shape, {n, o});
   if (b.view.data) checks::parameter(operation, b, {o});
-  if (!context.on_cpu()) checks::no_kernel(operation, context);
   return {n / kN16, d, o};
 }
 
@@ -43,11 +44,17 @@ const cpu::LinearKernels& cpu_kernels(const Context& context) {
 void linear_forward(Context& context, ConstFloatView x, ConstFloatView w, ConstFloatView b,
                     FloatView y) {
   const Sizes sizes = check("linear_forward", context, {"x", x}, {"w", w}, {"b", b}, {"y", y});
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) return cuda::linear_forward(context, x, w, b, y);
+  }
   cpu_kernels(context).forward(sizes.groups, sizes.d, sizes.o, x.data, w.data, b.data, y.data);
 }
 
 void linear_backward_data(Context& context, ConstFloatView dy, ConstFloatView w, FloatView dx) {
   const Sizes sizes = check("linear_backward_data", context, {"dx", dx}, {"w", w}, {}, {"dy", dy});
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) return cuda::linear_backward_data(context, dy, w, dx);
+  }
   cpu_kernels(context).backward_data(sizes.groups, sizes.d, sizes.o, dy.data, w.data, dx.data);
 }
 
@@ -55,6 +62,11 @@ void linear_backward_parameters(Context& context, ConstFloatView x, ConstFloatVi
                                 FloatView db, bool accumulate) {
   const Sizes sizes =
       check("linear_backward_parameters", context, {"x", x}, {"dw", dw}, {"db", db}, {"dy", dy});
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) {
+      return cuda::linear_backward_parameters(context, x, dy, dw, db, accumulate);
+    }
+  }
   cpu_kernels(context).backward_parameters(sizes.groups, sizes.d, sizes.o, x.data, dy.data, dw.data,
                                            db.data, accumulate);
 }

@@ -3,8 +3,10 @@
 
 #include <string_view>
 
+#include "lockstep/config.h"
 #include "lockstep/kernels/checks.h"
 #include "lockstep/kernels/cpu/kernels.h"
+#include "lockstep/kernels/cuda/kernels.h"
 #include "lockstep/kernels/window_checks.h"
 
 namespace lockstep {
@@ -44,7 +46,6 @@ cpu::WindowGeometry check(std::string_view operation, const Context& context, co
     checks::activation(operation, context, "argmax", argmax);
     checks::shape(operation, "argmax", argmax.shape, outputs);
   }
-  if (!context.on_cpu()) checks::no_kernel(operation, context);
   return g;
 }
 
@@ -53,6 +54,9 @@ cpu::WindowGeometry check(std::string_view operation, const Context& context, co
 void maxpool2d_forward(Context& context, const Window& window, ConstFloatView x, FloatView y,
                        View<std::uint8_t> argmax) {
   const cpu::WindowGeometry g = check("maxpool2d_forward", context, window, "x", x, "y", y, argmax);
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) return cuda::maxpool2d_forward(context, window, x, y, argmax);
+  }
   cpu::kernels(context.cpu_set()).pool.forward(g, x.data, y.data, argmax.data);
 }
 
@@ -62,6 +66,9 @@ void maxpool2d_backward(Context& context, const Window& window, ConstFloatView d
     throw UsageError("maxpool2d_backward: argmax is null; pass the one that forward wrote");
   const cpu::WindowGeometry g =
       check("maxpool2d_backward", context, window, "dx", dx, "dy", dy, argmax);
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) return cuda::maxpool2d_backward(context, window, dy, argmax, dx);
+  }
   cpu::kernels(context.cpu_set()).pool.backward(g, dy.data, argmax.data, dx.data);
 }
 

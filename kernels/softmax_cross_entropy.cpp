@@ -1,8 +1,10 @@
 // Softmax cross-entropy and the sums of its results: checks and dispatch.
 #include "lockstep/kernels/softmax_cross_entropy.h"
 
+#include "lockstep/config.h"
 #include "lockstep/kernels/checks.h"
 #include "lockstep/kernels/cpu/plain.h"
+#include "lockstep/kernels/cuda/kernels.h"
 
 namespace lockstep {
 
@@ -24,7 +26,11 @@ void softmax_cross_entropy(Context& context, ConstFloatView logits, const Target
         "softmax_cross_entropy: targets must have sample numbers, and either class indices or soft "
         "targets");
   }
-  if (!context.on_cpu()) checks::no_kernel("softmax_cross_entropy", context);
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) {
+      return cuda::softmax_cross_entropy(context, logits, targets, state, loss, correct, dlogits);
+    }
+  }
   cpu::softmax_cross_entropy(logits.shape[0], logits.shape[1], logits.data, targets, state, loss,
                              correct, dlogits.data);
 }
@@ -32,8 +38,21 @@ void softmax_cross_entropy(Context& context, ConstFloatView logits, const Target
 void sum_losses(Context& context, const StepState* state, const float* loss, const float* correct,
                 std::int64_t n, StepTail* tail, bool accumulate) {
   checks::count("sum_losses", n);
-  if (!context.on_cpu()) checks::no_kernel("sum_losses", context);
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) {
+      return cuda::sum_losses(context, state, loss, correct, n, tail, accumulate);
+    }
+  }
   cpu::sum_losses(*state, loss, correct, n, tail, accumulate);
+}
+
+void sum_chunk(Context& context, const float* loss, const float* correct, std::int64_t n,
+               ChunkSums* sums, bool accumulate) {
+  checks::count("sum_chunk", n);
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) return cuda::sum_chunk(context, loss, correct, n, sums, accumulate);
+  }
+  cpu::sum_chunk(loss, correct, n, sums, accumulate);
 }
 
 }  // namespace lockstep

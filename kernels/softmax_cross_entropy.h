@@ -38,4 +38,9 @@ void softmax_cross_entropy(Context& context, ConstFloatView logits, const Target
 void sum_losses(Context& context, const StepState* state, const float* loss, const float* correct,
                 std::int64_t n, StepTail* tail, bool accumulate);
 
+/// The same sums in full precision for an evaluation: *sums, device memory, is overwritten, or
+/// added to when `accumulate`. In a fixed order; on a CPU that of the samples.
+void sum_chunk(Context& context, const float* loss, const float* correct, std::int64_t n,
+               ChunkSums* sums, bool accumulate);
+
 }  // namespace lockstep

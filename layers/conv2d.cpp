@@ -71,7 +71,7 @@ std::string Conv2d::summary() const {
                  stride_and_padding(stride, padding), bias ? "" : ", no bias");
 }
 
-std::size_t Conv2d::workspace_bytes(const Context& context, const Shape& x) const {
+std::size_t Conv2d::workspace_bytes(Context& context, const Shape& x) const {
   return conv2d_workspace_bytes(context, window(x.without_first()), x,
                                 {out, in, kernel.h, kernel.w});
 }

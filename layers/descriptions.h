@@ -66,7 +66,7 @@ struct Conv2d {
   [[nodiscard]] std::vector<ParameterSpec> parameters() const;
   [[nodiscard]] std::string summary() const;
   [[nodiscard]] std::size_t saved_bytes(const Shape&, const Shape&) const { return 0; }
-  [[nodiscard]] std::size_t workspace_bytes(const Context& context, const Shape& x) const;
+  [[nodiscard]] std::size_t workspace_bytes(Context& context, const Shape& x) const;
   [[nodiscard]] std::unique_ptr<Layer> bind(const Binding& binding) const;
   [[nodiscard]] Window window(const Shape& in_shape) const;
 };
@@ -84,7 +84,7 @@ struct MaxPool2d {
   [[nodiscard]] std::vector<ParameterSpec> parameters() const { return {}; }
   [[nodiscard]] std::string summary() const;
   [[nodiscard]] std::size_t saved_bytes(const Shape& x, const Shape& y) const;
-  [[nodiscard]] std::size_t workspace_bytes(const Context&, const Shape&) const { return 0; }
+  [[nodiscard]] std::size_t workspace_bytes(Context&, const Shape&) const { return 0; }
   [[nodiscard]] std::unique_ptr<Layer> bind(const Binding& binding) const;
   [[nodiscard]] Window window(const Shape& in_shape) const;
 };
@@ -105,7 +105,7 @@ struct Linear {
   [[nodiscard]] std::vector<ParameterSpec> parameters() const;
   [[nodiscard]] std::string summary() const;
   [[nodiscard]] std::size_t saved_bytes(const Shape&, const Shape&) const { return 0; }
-  [[nodiscard]] std::size_t workspace_bytes(const Context&, const Shape&) const { return 0; }
+  [[nodiscard]] std::size_t workspace_bytes(Context&, const Shape&) const { return 0; }
   [[nodiscard]] std::unique_ptr<Layer> bind(const Binding& binding) const;
 };
 
@@ -124,7 +124,7 @@ struct ReLU {
   /// Bytes that forward keeps for backward, given the batch shapes of x and y.
   [[nodiscard]] std::size_t saved_bytes(const Shape&, const Shape&) const { return 0; }
   /// Bytes of workspace, given the batch shape of x.
-  [[nodiscard]] std::size_t workspace_bytes(const Context&, const Shape&) const { return 0; }
+  [[nodiscard]] std::size_t workspace_bytes(Context&, const Shape&) const { return 0; }
   [[nodiscard]] std::unique_ptr<Layer> bind(const Binding& binding) const;
 };
 
@@ -139,7 +139,7 @@ struct Flatten {
   [[nodiscard]] std::vector<ParameterSpec> parameters() const { return {}; }
   [[nodiscard]] std::string summary() const;
   [[nodiscard]] std::size_t saved_bytes(const Shape&, const Shape&) const { return 0; }
-  [[nodiscard]] std::size_t workspace_bytes(const Context&, const Shape&) const { return 0; }
+  [[nodiscard]] std::size_t workspace_bytes(Context&, const Shape&) const { return 0; }
   [[nodiscard]] std::unique_ptr<Layer> bind(const Binding& binding) const;
 };
 
@@ -159,7 +159,7 @@ struct Dropout {
   [[nodiscard]] std::size_t saved_bytes(const Shape& x, const Shape&) const {
     return static_cast<std::size_t>(x.count());
   }
-  [[nodiscard]] std::size_t workspace_bytes(const Context&, const Shape&) const { return 0; }
+  [[nodiscard]] std::size_t workspace_bytes(Context&, const Shape&) const { return 0; }
   [[nodiscard]] std::unique_ptr<Layer> bind(const Binding& binding) const;
 };
 

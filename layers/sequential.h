@@ -16,7 +16,7 @@ namespace lockstep {
 /// kTraits is optional. (Copyable comes last: asked first, clang looks for conversions of AnyLayer
 /// to itself through the constructor that this concept guards, without end.)
 template <class D>
-concept LayerDescription = requires(const D& d, const Shape& shape, const Context& context,
+concept LayerDescription = requires(const D& d, const Shape& shape, Context& context,
                                     const Binding& binding) {
   { D::kKind } -> std::convertible_to<const char*>;
   { d.name } -> std::convertible_to<std::string>;
@@ -46,7 +46,7 @@ class AnyLayer {
   [[nodiscard]] std::size_t saved_bytes(const Shape& x, const Shape& y) const {
     return held_->saved_bytes(x, y);
   }
-  [[nodiscard]] std::size_t workspace_bytes(const Context& context, const Shape& x) const {
+  [[nodiscard]] std::size_t workspace_bytes(Context& context, const Shape& x) const {
     return held_->workspace_bytes(context, x);
   }
   [[nodiscard]] std::unique_ptr<Layer> bind(const Binding& binding) const {
@@ -70,8 +70,7 @@ class AnyLayer {
     [[nodiscard]] virtual std::vector<ParameterSpec> parameters() const = 0;
     [[nodiscard]] virtual std::string summary() const = 0;
     [[nodiscard]] virtual std::size_t saved_bytes(const Shape& x, const Shape& y) const = 0;
-    [[nodiscard]] virtual std::size_t workspace_bytes(const Context& context,
-                                                      const Shape& x) const = 0;
+    [[nodiscard]] virtual std::size_t workspace_bytes(Context& context, const Shape& x) const = 0;
     [[nodiscard]] virtual std::unique_ptr<Layer> bind(const Binding& binding) const = 0;
     [[nodiscard]] virtual LayerTraits traits() const = 0;
   };
@@ -90,8 +89,7 @@ class AnyLayer {
     [[nodiscard]] std::size_t saved_bytes(const Shape& x, const Shape& y) const override {
       return description.saved_bytes(x, y);
     }
-    [[nodiscard]] std::size_t workspace_bytes(const Context& context,
-                                              const Shape& x) const override {
+    [[nodiscard]] std::size_t workspace_bytes(Context& context, const Shape& x) const override {
       return description.workspace_bytes(context, x);
     }
     [[nodiscard]] std::unique_ptr<Layer> bind(const Binding& binding) const override {

@@ -5,12 +5,11 @@
 
 #include "lockstep/kernels/convert.h"
 #include "lockstep/kernels/gather.h"
-#include "lockstep/kernels/optimize.h"
 #include "lockstep/kernels/softmax_cross_entropy.h"
 
 namespace lockstep::cpu {
 
-void open_step(const EpochTables& tables, std::uint32_t* stop_request, StepState* state);
+void open_step(const EpochTables& tables, const std::uint32_t* stop_request, StepState* state);
 
 /// Everything of gather but the samples' values: numbers, classes and soft targets of the places.
 void gather_places(const DeviceSamples& samples, const EpochTables& tables, const StepState& state,
@@ -22,9 +21,8 @@ void softmax_cross_entropy(std::int64_t samples, std::int64_t classes, const flo
                            float* correct, float* dlogits);
 void sum_losses(const StepState& state, const float* loss, const float* correct, std::int64_t n,
                 StepTail* tail, bool accumulate);
-
-void finish_norm(double sum_of_squares, float max_norm, StepState* state);
-void close_step(const StepTail& tail, const double* l2_term, StepState* state, EpochSums* sums);
+void sum_chunk(const float* loss, const float* correct, std::int64_t n, ChunkSums* sums,
+               bool accumulate);
 
 /// The shapes of x and y are alike but for their first extents.
 void convert_layout(ConstFloatView x, FloatView y);

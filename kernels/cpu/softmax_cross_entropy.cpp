@@ -97,4 +97,14 @@ void sum_losses(const StepState& state, const float* loss, const float* correct,
   if (!accumulate) tail->stop = static_cast<float>(state.stop);
 }
 
+void sum_chunk(const float* loss, const float* correct, std::int64_t n, ChunkSums* sums,
+               bool accumulate) {
+  ChunkSums total = accumulate ? *sums : ChunkSums{};
+  for (std::int64_t i = 0; i < n; ++i) {
+    total.loss += static_cast<double>(loss[i]);
+    total.correct += correct[i] > 0 ? 1 : 0;
+  }
+  *sums = total;
+}
+
 }  // namespace lockstep::cpu

@@ -26,7 +26,7 @@ struct ScaledSquare {
   }
   std::string summary() const { return "scaled square"; }
   std::size_t saved_bytes(const Shape&, const Shape&) const { return 0; }
-  std::size_t workspace_bytes(const Context&, const Shape&) const { return 0; }
+  std::size_t workspace_bytes(Context&, const Shape&) const { return 0; }
   std::unique_ptr<Layer> bind(const Binding& binding) const;
 };
 

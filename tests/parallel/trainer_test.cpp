@@ -54,7 +54,7 @@ struct FaultyLayer {
   [[nodiscard]] std::vector<ParameterSpec> parameters() const { return {}; }
   [[nodiscard]] std::string summary() const { return "faulty"; }
   [[nodiscard]] std::size_t saved_bytes(const Shape&, const Shape&) const { return 0; }
-  [[nodiscard]] std::size_t workspace_bytes(const Context&, const Shape&) const { return 0; }
+  [[nodiscard]] std::size_t workspace_bytes(Context&, const Shape&) const { return 0; }
   [[nodiscard]] std::unique_ptr<Layer> bind(const Binding&) const {
     return std::make_unique<Bound>(replica, calls);
   }

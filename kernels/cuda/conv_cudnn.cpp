@@ -1,0 +1,239 @@
+// The products of a convolution by cuDNN's version 9 functions. The only file that includes cuDNN.
+//
+// The algorithms are fixed, deterministic and take any shape: the same ones run on every rank and
+// in every run. cuDNN knows only borders of equal width on opposite sides; where SAME asks for
+// others, x is copied with its border into the workspace, and its gradient comes out of there.
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <cudnn.h>
+
+#include "lockstep/core/cuda/runtime.h"
+#include "lockstep/core/error.h"
+#include "lockstep/kernels/cuda/conv_products.h"
+#include "lockstep/kernels/cuda/extents.h"
+#include "lockstep/kernels/cuda/handles.h"
+#include "lockstep/kernels/cuda/pad.h"
+
+namespace lockstep::cuda::cudnn {
+namespace {
+
+constexpr cudnnConvolutionFwdAlgo_t kForward = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+constexpr cudnnConvolutionBwdDataAlgo_t kBackwardData = CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
+constexpr cudnnConvolutionBwdFilterAlgo_t kBackwardWeights = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
+
+constexpr float kOne = 1;
+constexpr float kZero = 0;
+
+void check(cudnnStatus_t status, const char* what) {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  char details[256] = {};
+  cudnnGetLastErrorString(details, sizeof details);
+  throw DeviceError(message(what, ": cuDNN: ", cudnnGetErrorString(status), " ", details));
+}
+
+/// Owns a handle or a descriptor of cuDNN.
+template <class T, cudnnStatus_t (*create)(T*), cudnnStatus_t (*destroy)(T)>
+class Owner {
+ public:
+  Owner() { check(create(&object_), "convolution"); }
+  ~Owner() { static_cast<void>(destroy(object_)); }
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+
+  [[nodiscard]] T get() const { return object_; }
+
+ private:
+  T object_ = nullptr;
+};
+
+using Handle = Owner<cudnnHandle_t, cudnnCreate, cudnnDestroy>;
+using TensorDescriptor =
+    Owner<cudnnTensorDescriptor_t, cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor>;
+using FilterDescriptor =
+    Owner<cudnnFilterDescriptor_t, cudnnCreateFilterDescriptor, cudnnDestroyFilterDescriptor>;
+using ConvolutionDescriptor = Owner<cudnnConvolutionDescriptor_t, cudnnCreateConvolutionDescriptor,
+                                    cudnnDestroyConvolutionDescriptor>;
+
+bool even_border(const Window& window) {
+  return window.pad_top == window.pad_bottom && window.pad_left == window.pad_right;
+}
+
+/// The convolution of one shape: its descriptors, and how it uses the workspace.
+class Convolution {
+ public:
+  Convolution(const Context& context, cudnnHandle_t handle, const Window& window, const Shape& x,
+              const Shape& w);
+
+  [[nodiscard]] bool is(const Window& window, const Shape& x, const Shape& w) const {
+    return window == window_ && x == x_shape_ && w == w_shape_;
+  }
+
+  void forward(Context& context, const float* x, const float* w, float* y) const;
+  void backward_data(Context& context, const float* dy, const float* w, float* dx) const;
+  void backward_weights(Context& context, const float* x, const float* dy, float* dw,
+                        bool accumulate) const;
+  [[nodiscard]] std::size_t workspace_bytes() const {
+    return padded_bytes_ + std::max({forward_bytes_, data_bytes_, weights_bytes_});
+  }
+
+ private:
+  [[nodiscard]] bool padded() const { return padded_bytes_ > 0; }
+  /// The workspace begins with x and its border, where there is one; the rest is cuDNN's.
+  [[nodiscard]] static float* padded_x(const Context& context) {
+    return reinterpret_cast<float*>(context.workspace());
+  }
+  [[nodiscard]] void* scratch(const Context& context) const {
+    return context.workspace() + padded_bytes_;
+  }
+  /// x as the descriptors have it.
+  [[nodiscard]] const float* input(Context& context, const float* x) const;
+
+  cudnnHandle_t handle_;
+  Window window_;
+  Shape x_shape_, w_shape_;
+  Frame frame_{};
+  std::size_t padded_bytes_ = 0;  ///< 0: cuDNN makes the border itself
+  TensorDescriptor x_, y_;
+  FilterDescriptor w_;
+  ConvolutionDescriptor convolution_;
+  std::size_t forward_bytes_ = 0, data_bytes_ = 0, weights_bytes_ = 0;
+};
+
+Convolution::Convolution(const Context& context, cudnnHandle_t handle, const Window& window,
+                         const Shape& x, const Shape& w)
+    : handle_(handle), window_(window), x_shape_(x), w_shape_(w) {
+  const Shape y{x[0], w[0], window.output_h(x[2]), window.output_w(x[3])};
+  const WindowExtents e = window_extents(window, x, y);
+  frame_ = {.planes = x[0] * x[1],
+            .h = e.h,
+            .w = e.w,
+            .top = e.pad_top,
+            .left = e.pad_left,
+            .padded_h = int_extent(x[2] + window.pad_top + window.pad_bottom),
+            .padded_w = int_extent(x[3] + window.pad_left + window.pad_right)};
+  const bool own_border = !even_border(window);
+  if (own_border) {
+    const std::int64_t floats =
+        frame_.planes * int_extent(std::int64_t{frame_.padded_h} * frame_.padded_w);
+    constexpr std::int64_t kCudnnAlignment = 256;
+    padded_bytes_ = static_cast<std::size_t>(
+        round_up(floats * static_cast<std::int64_t>(sizeof(float)), kCudnnAlignment));
+  }
+  check(cudnnSetTensor4dDescriptor(x_.get(), CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, e.n, e.c,
+                                   own_border ? frame_.padded_h : e.h,
+                                   own_border ? frame_.padded_w : e.w),
+        "conv2d: x");
+  check(
+      cudnnSetTensor4dDescriptor(y_.get(), CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, e.n, e.k, e.p, e.q),
+      "conv2d: y");
+  check(cudnnSetFilter4dDescriptor(w_.get(), CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, e.k, e.c,
+                                   e.kernel_h, e.kernel_w),
+        "conv2d: w");
+  check(cudnnSetConvolution2dDescriptor(convolution_.get(), own_border ? 0 : e.pad_top,
+                                        own_border ? 0 : e.pad_left, e.stride_h, e.stride_w, 1, 1,
+                                        CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+        "conv2d: window");
+  // cuDNN's default allows TF32, and the workspace depends on it.
+  check(cudnnSetConvolutionMathType(convolution_.get(), context.precision() == Precision::tf32
+                                                            ? CUDNN_DEFAULT_MATH
+                                                            : CUDNN_FMA_MATH),
+        "conv2d: precision");
+  check(cudnnGetConvolutionForwardWorkspaceSize(handle, x_.get(), w_.get(), convolution_.get(),
+                                                y_.get(), kForward, &forward_bytes_),
+        "conv2d_forward");
+  check(cudnnGetConvolutionBackwardDataWorkspaceSize(handle, w_.get(), y_.get(), convolution_.get(),
+                                                     x_.get(), kBackwardData, &data_bytes_),
+        "conv2d_backward_data");
+  check(
+      cudnnGetConvolutionBackwardFilterWorkspaceSize(handle, x_.get(), y_.get(), convolution_.get(),
+                                                     w_.get(), kBackwardWeights, &weights_bytes_),
+      "conv2d_backward_parameters");
+}
+
+const float* Convolution::input(Context& context, const float* x) const {
+  if (!padded()) return x;
+  pad_images(context, frame_, x, padded_x(context));
+  return padded_x(context);
+}
+
+void Convolution::forward(Context& context, const float* x, const float* w, float* y) const {
+  check(cudnnConvolutionForward(handle_, &kOne, x_.get(), input(context, x), w_.get(), w,
+                                convolution_.get(), kForward, scratch(context), forward_bytes_,
+                                &kZero, y_.get(), y),
+        "conv2d_forward");
+}
+
+void Convolution::backward_data(Context& context, const float* dy, const float* w,
+                                float* dx) const {
+  float* to = padded() ? padded_x(context) : dx;
+  check(cudnnConvolutionBackwardData(handle_, &kOne, w_.get(), w, y_.get(), dy, convolution_.get(),
+                                     kBackwardData, scratch(context), data_bytes_, &kZero, x_.get(),
+                                     to),
+        "conv2d_backward_data");
+  if (padded()) crop_images(context, frame_, to, dx);
+}
+
+void Convolution::backward_weights(Context& context, const float* x, const float* dy, float* dw,
+                                   bool accumulate) const {
+  check(cudnnConvolutionBackwardFilter(handle_, &kOne, x_.get(), input(context, x), y_.get(), dy,
+                                       convolution_.get(), kBackwardWeights, scratch(context),
+                                       weights_bytes_, accumulate ? &kOne : &kZero, w_.get(), dw),
+        "conv2d_backward_parameters");
+}
+
+/// The handle, and every shape met so far: a model has a few, so that a search costs less than a
+/// map.
+class Convolutions final : public BackendState {
+ public:
+  explicit Convolutions(const Context& context) {
+    check(cudnnSetStream(handle_.get(), stream_of(context)), "convolution");
+  }
+
+  [[nodiscard]] const Convolution& find(const Context& context, const Window& window,
+                                        const Shape& x, const Shape& w) {
+    for (const std::unique_ptr<Convolution>& known : known_) {
+      if (known->is(window, x, w)) return *known;
+    }
+    known_.push_back(std::make_unique<Convolution>(context, handle_.get(), window, x, w));
+    return *known_.back();
+  }
+
+ private:
+  Handle handle_;
+  std::vector<std::unique_ptr<Convolution>> known_;
+};
+
+const Convolution& convolution(Context& context, const Window& window, const Shape& x,
+                               const Shape& w) {
+  std::unique_ptr<BackendState>& place = handles_of(context).convolutions;
+  if (place == nullptr) place = std::make_unique<Convolutions>(context);
+  return static_cast<Convolutions&>(*place).find(context, window, x, w);
+}
+
+}  // namespace
+
+void conv_forward(Context& context, const Window& window, ConstFloatView x, ConstFloatView w,
+                  FloatView y) {
+  convolution(context, window, x.shape, w.shape).forward(context, x.data, w.data, y.data);
+}
+
+void conv_backward_data(Context& context, const Window& window, ConstFloatView dy, ConstFloatView w,
+                        FloatView dx) {
+  convolution(context, window, dx.shape, w.shape).backward_data(context, dy.data, w.data, dx.data);
+}
+
+void conv_backward_weights(Context& context, const Window& window, ConstFloatView x,
+                           ConstFloatView dy, FloatView dw, bool accumulate) {
+  convolution(context, window, x.shape, dw.shape)
+      .backward_weights(context, x.data, dy.data, dw.data, accumulate);
+}
+
+std::size_t conv_workspace_bytes(Context& context, const Window& window, const Shape& x,
+                                 const Shape& w) {
+  return convolution(context, window, x, w).workspace_bytes();
+}
+
+}  // namespace lockstep::cuda::cudnn
