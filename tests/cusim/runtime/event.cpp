@@ -61,13 +61,13 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
     CUevent_st& event = resolve_event(handle);
     Stream& stream = resolve(stream_handle);
     require(event.device == stream.device(), cudaErrorInvalidResourceHandle);
+    count("event_records");
     const std::lock_guard lock(event.mutex);
     if (stream.capture.load(std::memory_order_acquire)) {
       event.captured = capture_point(stream);
       return;
     }
     if (stream.legacy()) forbid_legacy_stream(stream.device());
-    count("event_records");
     event.captured.reset();
     event.time = event.timed ? std::make_shared<CUevent_st::Time>() : nullptr;
     const auto record = [time = event.time] {
@@ -83,6 +83,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, 
     require(flags == cudaEventWaitDefault, cudaErrorNotSupported);
     CUevent_st& event = resolve_event(handle);
     Stream& stream = resolve(stream_handle);
+    count("event_waits");
     const std::lock_guard lock(event.mutex);
     if (event.captured) return capture_wait(stream, *event.captured);
     forbid_outside_dependency(stream);
