@@ -1,11 +1,12 @@
 // Dropout: checks and dispatch.
 #include "lockstep/kernels/dropout.h"
 
-#include <cmath>
-
+#include "lockstep/config.h"
 #include "lockstep/core/random.h"
 #include "lockstep/kernels/checks.h"
 #include "lockstep/kernels/cpu/kernels.h"
+#include "lockstep/kernels/cuda/kernels.h"
+#include "lockstep/kernels/dropout_settings.h"
 
 namespace lockstep {
 namespace {
@@ -18,16 +19,6 @@ void check_rate(const char* operation, float rate) {
   }
 }
 
-float scale_of(float rate) {
-  return 1.0F / (1.0F - rate);
-}
-
-/// uniform_float(word) >= rate means word >> 8 >= this; exact, since both sides are multiplied by a
-/// power of two.
-std::uint32_t threshold_of(float rate) {
-  return static_cast<std::uint32_t>(std::ceil(rate * 0x1p24F));
-}
-
 }  // namespace
 
 void dropout_forward(Context& context, float rate, const DropoutKey& key, const StepState* state,
@@ -37,14 +28,18 @@ void dropout_forward(Context& context, float rate, const DropoutKey& key, const 
   checks::activation("dropout_forward", context, "x", x);
   checks::same_shape("dropout_forward", "x", x, "y", y);
   checks::same_shape("dropout_forward", "x", x, "mask", mask);
-  if (!context.on_cpu()) checks::no_kernel("dropout_forward", context);
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) {
+      return cuda::dropout_forward(context, rate, key, state, sample_index, x, y, mask);
+    }
+  }
   const cpu::DropoutStream stream{
       .seed = key.seed,
       .epoch = state->epoch,
       .tag = (static_cast<std::uint32_t>(RandomPurpose::dropout) << 24) | (key.layer & 0xFFFFFFU)};
   cpu::kernels(context.cpu_set())
       .dropout.forward(x.shape[0] / kN16, x.shape.without_first().count(), stream, sample_index,
-                       threshold_of(rate), scale_of(rate), x.data, y.data, mask.data);
+                       dropout_threshold(rate), dropout_scale(rate), x.data, y.data, mask.data);
 }
 
 void dropout_backward(Context& context, float rate, View<const std::uint8_t> mask,
@@ -53,9 +48,11 @@ void dropout_backward(Context& context, float rate, View<const std::uint8_t> mas
   checks::activation("dropout_backward", context, "dy", dy);
   checks::same_shape("dropout_backward", "dy", dy, "mask", mask);
   checks::same_shape("dropout_backward", "dy", dy, "dx", dx);
-  if (!context.on_cpu()) checks::no_kernel("dropout_backward", context);
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) return cuda::dropout_backward(context, rate, mask, dy, dx);
+  }
   cpu::kernels(context.cpu_set())
-      .dropout.backward(dy.shape.count(), scale_of(rate), mask.data, dy.data, dx.data);
+      .dropout.backward(dy.shape.count(), dropout_scale(rate), mask.data, dy.data, dx.data);
 }
 
 }  // namespace lockstep

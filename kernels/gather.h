@@ -19,6 +19,13 @@ struct DeviceSamples {
   std::int64_t features = 0;      ///< elements of one sample
   std::int64_t soft_classes = 0;  ///< row length of `soft`
   float scale = 1;  ///< a uint8 value v becomes v * scale; floats are taken as they are
+
+  /// Streamed data, on CUDA only: with ring_steps > 0 `bytes` or `floats` is a ring of the batches
+  /// of that many steps in place of the whole data set. Place p of step s lies in row
+  /// s % ring_steps * ring_places + p - ring_first. Targets are still found by sample number.
+  std::int64_t ring_steps = 0;
+  std::int64_t ring_places = 0;  ///< places of a global batch that the ring holds
+  std::int64_t ring_first = 0;   ///< the first of them
 };
 
 /// The plan of an epoch in device memory.
@@ -41,18 +48,27 @@ struct GatheredBlock {
 };
 
 /// Fills in state for step `state->step_in_epoch` of the epoch: first_sample, real_samples,
-/// inverse_samples, learning_rate, and stop from `*stop_request` (read atomically: another thread
-/// or a signal handler may set it; null: 0); resets grad_norm and clip_factor. `state` is device
-/// memory.
-void open_step(Context& context, const EpochTables& tables, std::uint32_t* stop_request,
+/// inverse_samples, learning_rate, and stop from `*stop_request` (read anew at every call: another
+/// thread or a signal handler may set it; null: 0; on CUDA mapped host memory); resets grad_norm
+/// and clip_factor. `state` is device memory.
+void open_step(Context& context, const EpochTables& tables, const std::uint32_t* stop_request,
                StepState* state);
+
+/// The same for an evaluation, where the caller counts: sets state->step_in_epoch = chunk first,
+/// and stop = 0.
+void open_chunk(Context& context, const EpochTables& tables, std::int64_t chunk, StepState* state);
 
 /// Gathers places [first_place, first_place + N) of the global batch: place i holds
 /// permutation[state->first_sample + i] when i < end_place (the end of the shard) and i <
 /// state->real_samples, else it is without a sample: zeros, and -1 as sample_index. Overwrites
-/// every output.
+/// every output. Throws UsageError for a ring on a CPU.
 void gather(Context& context, const DeviceSamples& samples, const EpochTables& tables,
             const StepState* state, std::int64_t first_place, std::int64_t end_place,
             const GatheredBlock& out);
+
+/// open_step, then gather: one launch on CUDA.
+void open_and_gather(Context& context, const DeviceSamples& samples, const EpochTables& tables,
+                     const std::uint32_t* stop_request, StepState* state, std::int64_t first_place,
+                     std::int64_t end_place, const GatheredBlock& out);
 
 }  // namespace lockstep

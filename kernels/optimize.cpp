@@ -1,9 +1,14 @@
 // Optimizer updates and the end of a step: checks and dispatch.
 #include "lockstep/kernels/optimize.h"
 
+#include <cmath>
+
+#include "lockstep/config.h"
 #include "lockstep/kernels/checks.h"
 #include "lockstep/kernels/cpu/kernels.h"
-#include "lockstep/kernels/cpu/plain.h"
+#include "lockstep/kernels/cuda/kernels.h"
+#include "lockstep/kernels/reduce.h"
+#include "lockstep/kernels/step_math.h"
 
 namespace lockstep {
 namespace {
@@ -50,7 +55,12 @@ void adam_update(Context& context, const AdamParameters& adam, const StepState* 
                  float* second_moment, std::int64_t count) {
   check_adam(adam, decay_mask);
   checks::count("adam_update", count);
-  if (!context.on_cpu()) checks::no_kernel("adam_update", context);
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) {
+      return cuda::adam_update(context, adam, state, grads, decay_mask, params, first_moment,
+                               second_moment, count);
+    }
+  }
   const cpu::AdamSettings settings{.beta1 = adam.beta1,
                                    .beta2 = adam.beta2,
                                    .epsilon = adam.epsilon,
@@ -65,7 +75,11 @@ void sgd_update(Context& context, const SgdParameters& sgd, const StepState* sta
                 const float* grads, float* params, float* velocity, std::int64_t count) {
   check_sgd(sgd, velocity);
   checks::count("sgd_update", count);
-  if (!context.on_cpu()) checks::no_kernel("sgd_update", context);
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) {
+      return cuda::sgd_update(context, sgd, state, grads, params, velocity, count);
+    }
+  }
   cpu::kernels(context.cpu_set())
       .optimize.sgd(sgd.momentum, sgd.nesterov, state, grads, params, velocity, count);
 }
@@ -73,19 +87,32 @@ void sgd_update(Context& context, const SgdParameters& sgd, const StepState* sta
 void add_l2_gradient(Context& context, const float* l2_factor, const float* params, float* grads,
                      std::int64_t count) {
   checks::count("add_l2_gradient", count);
-  if (!context.on_cpu()) checks::no_kernel("add_l2_gradient", context);
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) return cuda::add_l2_gradient(context, l2_factor, params, grads, count);
+  }
   cpu::kernels(context.cpu_set()).optimize.add_l2_gradient(l2_factor, params, grads, count);
 }
 
-void finish_norm(Context& context, const double* sum_of_squares, float max_norm, StepState* state) {
-  if (!context.on_cpu()) checks::no_kernel("finish_norm", context);
-  cpu::finish_norm(*sum_of_squares, max_norm, state);
+void measure_gradient(Context& context, const float* grads, std::int64_t count, float max_norm,
+                      double* scratch, StepState* state) {
+  checks::count("measure_gradient", count);
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) {
+      return cuda::measure_gradient(context, grads, count, max_norm, scratch, state);
+    }
+  }
+  double sum_of_squares = 0;
+  cpu::kernels(context.cpu_set())
+      .reduce.sum_of_squares(grads, count, kSumChunk, scratch + kSumTickets, &sum_of_squares);
+  set_norm(static_cast<float>(std::sqrt(sum_of_squares)), max_norm, *state);
 }
 
 void close_step(Context& context, const StepTail* tail, const double* l2_term, StepState* state,
                 EpochSums* sums) {
-  if (!context.on_cpu()) checks::no_kernel("close_step", context);
-  cpu::close_step(*tail, l2_term, state, sums);
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) return cuda::close_step(context, tail, l2_term, state, sums);
+  }
+  end_step(*tail, l2_term == nullptr ? 0 : *l2_term, *state, *sums);
 }
 
 }  // namespace lockstep

@@ -51,10 +51,12 @@ void sgd_update(Context& context, const SgdParameters& sgd, const StepState* sta
 void add_l2_gradient(Context& context, const float* l2_factor, const float* params, float* grads,
                      std::int64_t count);
 
-/// Sets state->grad_norm from the sum of squares `*sum_of_squares`; state->clip_factor = min(1,
-/// max_norm / norm) when max_norm > 0, else 1; state->frozen = 1 when the norm is not finite (and
-/// leaves it set otherwise).
-void finish_norm(Context& context, const double* sum_of_squares, float max_norm, StepState* state);
+/// Sets state->grad_norm to the norm of grads (double from the square upwards, over the chunks and
+/// the tree of reduce.h); state->clip_factor = min(1, max_norm / norm) when max_norm > 0, else 1;
+/// state->frozen = 1 when the norm is not finite (and leaves it set otherwise). One launch on CUDA.
+/// Scratch as reduce.h says.
+void measure_gradient(Context& context, const float* grads, std::int64_t count, float max_norm,
+                      double* scratch, StepState* state);
 
 /// Ends a step. Unless frozen, adds the tail (sums over the global batch) and `*l2_term` (null: 0)
 /// to `sums` and moves state->step and state->step_in_epoch on by one. sums->stop is always set.

@@ -104,6 +104,8 @@ struct ReduceKernels {
   void (*l2_term)(const float* factor, const float* x, std::int64_t count, std::int64_t chunk,
                   double* scratch, double* result);
   void (*add_into)(float* dst, const float* src, std::int64_t count);
+  void (*sum_tree)(const float* parts, int count, std::int64_t stride, std::int64_t floats,
+                   float* sum);
 };
 
 /// All kernels of one instruction set. References, so that set.cpp can tie the tables of the

@@ -75,9 +75,29 @@ void add_into(float* dst, const float* src, std::int64_t count) {
   for (; i < count; ++i) dst[i] += src[i];
 }
 
+/// Sum over the parts by the tree that splits at the largest power of two; `load_part` gives what
+/// is summed of a part.
+template <class LoadPart>
+auto tree_of(const float* parts, int count, std::int64_t stride, LoadPart load_part) {
+  if (count == 1) return load_part(parts);
+  int half = 1;
+  while (2 * half < count) half *= 2;
+  const auto low = tree_of(parts, half, stride, load_part);
+  return low + tree_of(parts + half * stride, count - half, stride, load_part);
+}
+
+void sum_tree(const float* parts, int count, std::int64_t stride, std::int64_t floats, float* sum) {
+  std::int64_t i = 0;
+  for (; i + kLanes <= floats; i += kLanes) store(sum + i, tree_of(parts + i, count, stride, load));
+  const auto one = [](const float* part) { return *part; };
+  for (; i < floats; ++i) sum[i] = tree_of(parts + i, count, stride, one);
+}
+
 }  // namespace
 
-const ReduceKernels reduce_kernels = {
-    .sum_of_squares = sum_of_squares, .l2_term = l2_term, .add_into = add_into};
+const ReduceKernels reduce_kernels = {.sum_of_squares = sum_of_squares,
+                                      .l2_term = l2_term,
+                                      .add_into = add_into,
+                                      .sum_tree = sum_tree};
 
 }  // namespace lockstep::cpu::LOCKSTEP_CPU_SET

@@ -208,6 +208,39 @@ TEST_CASE("open_step sets the batch, the rate and the stop request", "[kernels]"
   CHECK_THROWS_AS(open_step(context, tables, nullptr, &state), UsageError);
 }
 
+TEST_CASE("open_chunk is open_step for the chunk that the caller counts", "[kernels]") {
+  Context context(Device{});
+  const EpochTables tables{.samples = 10, .batch_size = 4};
+  StepState state;
+  state.stop = 1;
+  open_chunk(context, tables, 2, &state);
+  CHECK(state.step_in_epoch == 2);
+  CHECK(state.first_sample == 8);
+  CHECK(state.real_samples == 2);
+  CHECK(state.inverse_samples == 0.5F);
+  CHECK(state.stop == 0);
+  CHECK(contains(message_of<UsageError>([&] { open_chunk(context, tables, -1, &state); }),
+                 "open_chunk: the chunk is -1"));
+}
+
+TEST_CASE("open_and_gather is open_step and gather", "[kernels]") {
+  for_each_set([](Context& context) {
+    const Data data(20, 6);
+    const EpochTables tables{.samples = 20, .batch_size = 8};
+    const std::uint32_t stop = 3;
+    StepState state;
+    state.step_in_epoch = 2;
+    Block block(16, 6);
+    open_and_gather(context, data.with_bytes(), tables, &stop, &state, 0, 16, block.view());
+    CHECK(state.first_sample == 16);
+    CHECK(state.real_samples == 4);
+    CHECK(state.stop == 3);
+    std::vector<std::int32_t> expected(16, -1);
+    for (int n = 0; n < 4; ++n) expected[static_cast<std::size_t>(n)] = 16 + n;
+    check_block(data, block, true, expected);
+  });
+}
+
 TEST_CASE("gather refuses blocks and data sets that do not fit", "[kernels]") {
   Context context(Device{});
   const Data data(20, 6);
@@ -240,4 +273,8 @@ TEST_CASE("gather refuses blocks and data sets that do not fit", "[kernels]") {
   samples = data.with_bytes();
   samples.soft = data.soft.data();
   CHECK_THROWS_AS(call(samples, block.view()), UsageError);
+  samples = data.with_bytes();
+  samples.ring_steps = 2;
+  samples.ring_places = 16;
+  CHECK(contains(message_of<UsageError>([&] { call(samples, block.view()); }), "ring"));
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/kernels/reduce.h"
+
 #include "kernels/samples.h"
 #include "support/throws.h"
 
@@ -252,27 +254,56 @@ TEST_CASE("the L2 gradient is added element by element", "[kernels]") {
   });
 }
 
-TEST_CASE("finish_norm clips what is too long and freezes on what is not finite", "[kernels]") {
-  Context context(Device{});
-  const auto finish = [&](double sum, float max_norm, std::uint32_t frozen = 0) {
-    StepState state;
-    state.grad_norm = kNan;
-    state.clip_factor = kNan;
-    state.frozen = frozen;
-    finish_norm(context, &sum, max_norm, &state);
-    return state;
-  };
-  CHECK(finish(25, 0).grad_norm == 5);
-  CHECK(finish(25, 0).clip_factor == 1);
-  CHECK(finish(25, 2).clip_factor == 0.4F);
-  CHECK(finish(25, 5).clip_factor == 1);
-  CHECK(finish(25, 9).clip_factor == 1);
-  CHECK(finish(0, 1).clip_factor == 1);
-  CHECK(finish(25, 2).frozen == 0);
-  CHECK(finish(25, 2, 1).frozen == 1);
-  for (const double bad : {std::nan(""), static_cast<double>(kInfinity), 1e100}) {
-    CHECK(finish(bad, 2).frozen == 1);
-    CHECK_FALSE(std::isfinite(finish(bad, 2).grad_norm));
+TEST_CASE("measure_gradient clips what is too long and freezes on what is not finite",
+          "[kernels]") {
+  for_each_set([](Context& context) {
+    const auto measure = [&](const std::vector<float>& grads, float max_norm,
+                             std::uint32_t frozen = 0) {
+      const auto count = static_cast<std::int64_t>(grads.size());
+      std::vector<double> scratch(static_cast<std::size_t>(sum_scratch_doubles(count)));
+      StepState state;
+      state.grad_norm = kNan;
+      state.clip_factor = kNan;
+      state.frozen = frozen;
+      measure_gradient(context, grads.data(), count, max_norm, scratch.data(), &state);
+      CHECK(scratch[0] == 0);
+      return state;
+    };
+    const std::vector<float> grads = {3, 4};
+    CHECK(measure(grads, 0).grad_norm == 5);
+    CHECK(measure(grads, 0).clip_factor == 1);
+    CHECK(measure(grads, 2).clip_factor == 0.4F);
+    CHECK(measure(grads, 5).clip_factor == 1);
+    CHECK(measure(grads, 9).clip_factor == 1);
+    CHECK(measure({}, 1).clip_factor == 1);
+    CHECK(measure({}, 1).grad_norm == 0);
+    CHECK(measure(grads, 2).frozen == 0);
+    CHECK(measure(grads, 2, 1).frozen == 1);
+    // The norm of the last is beyond float, its square is not beyond double.
+    for (const float bad : {kNan, kInfinity, -kInfinity, 3e38F}) {
+      const StepState state = measure(std::vector<float>(5000, bad), 2);
+      CHECK(state.frozen == 1);
+      CHECK_FALSE(std::isfinite(state.grad_norm));
+    }
+    CHECK(measure(std::vector<float>(100, 1e30F), 0).grad_norm == Approx(1e31));
+  });
+}
+
+TEST_CASE("the norm has the same bits on every instruction set", "[kernels]") {
+  for (const std::int64_t count : {1, 17, 4096, 4097, 3 * 4096 + 5}) {
+    const std::vector<float> grads = random_values(count, 1, -3, 3);
+    double squares = 0;
+    for (const float g : grads) squares += static_cast<double>(g) * g;
+    std::vector<double> scratch(static_cast<std::size_t>(sum_scratch_doubles(count)));
+    const auto norm = [&](Context& context) {
+      StepState state;
+      measure_gradient(context, grads.data(), count, 0, scratch.data(), &state);
+      return state.grad_norm;
+    };
+    Context baseline(Device{}, CpuSet::baseline);
+    const float first = norm(baseline);
+    CHECK(first == Approx(std::sqrt(squares)).epsilon(1e-6));
+    for_each_set([&](Context& context) { CHECK(norm(context) == first); });
   }
 }
 
@@ -348,4 +379,9 @@ TEST_CASE("optimizers refuse settings that cannot work", "[kernels]") {
   CHECK_THROWS_AS(sgd({.nesterov = true}, nullptr), UsageError);
   CHECK_THROWS_AS(sgd({}, nullptr, -1), ShapeError);
   CHECK_THROWS_AS(add_l2_gradient(context, a.data(), b.data(), c.data(), -1), ShapeError);
+  double scratch = 0;
+  StepState measured;
+  CHECK(contains(message_of<ShapeError>(
+                     [&] { measure_gradient(context, grads.data(), -1, 0, &scratch, &measured); }),
+                 "measure_gradient: count is -1"));
 }

@@ -1,5 +1,7 @@
 #include "lockstep/kernels/reduce.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "kernels/samples.h"
@@ -13,15 +15,25 @@ namespace {
 const std::vector<std::int64_t> kCounts = {0,    1,    15,   16,           17,
                                            4095, 4096, 4097, 3 * 4096 + 5, 7 * 4096};
 
+/// The scratch as it must be before the first use: the tickets 0, the rest anything.
 std::vector<double> scratch_for(std::int64_t count) {
-  return std::vector<double>(static_cast<std::size_t>(sum_scratch_doubles(count)), std::nan(""));
+  std::vector<double> scratch(static_cast<std::size_t>(sum_scratch_doubles(count)), std::nan(""));
+  std::fill_n(scratch.begin(), kSumTickets, 0.0);
+  return scratch;
 }
 
-double squares(Context& context, const float* x, std::int64_t count) {
+double l2(Context& context, const float* factor, const float* x, std::int64_t count) {
   std::vector<double> scratch = scratch_for(count);
   double result = std::nan("");
-  sum_of_squares(context, x, count, scratch.data(), &result);
+  l2_term(context, factor, x, count, scratch.data(), &result);
+  REQUIRE(scratch[0] == 0);
   return result;
+}
+
+/// The sum of squares: with the factor 2 each product is exact.
+double squares(Context& context, const float* x, std::int64_t count) {
+  const std::vector<float> twos(static_cast<std::size_t>(count), 2.0F);
+  return l2(context, twos.data(), x, count);
 }
 
 std::uint64_t hash(const std::vector<float>& x) {
@@ -31,6 +43,16 @@ std::uint64_t hash(const std::vector<float>& x) {
   std::uint64_t result = 0;
   hash_floats(context, x.data(), count, scratch.data(), &result);
   return result;
+}
+
+/// Element i of parts [first, first + count), summed by the tree that splits at the largest power
+/// of two.
+float tree_of(const std::vector<float>& parts, int first, int count, std::int64_t stride,
+              std::int64_t i) {
+  if (count == 1) return parts[static_cast<std::size_t>(first * stride + i)];
+  const auto half = static_cast<int>(std::bit_floor(static_cast<unsigned>(count - 1)));
+  return tree_of(parts, first, half, stride, i) +
+         tree_of(parts, first + half, count - half, stride, i);
 }
 
 }  // namespace
@@ -53,10 +75,7 @@ TEST_CASE("sums are right and sums of squares have the same bits on every instru
       const double sum = squares(context, x.data(), count);
       CHECK(sum == Approx(plain_squares).epsilon(1e-13));
       CHECK(sum == first);
-      std::vector<double> scratch = scratch_for(count);
-      double term = std::nan("");
-      l2_term(context, factor.data(), x.data(), count, scratch.data(), &term);
-      CHECK(term == Approx(plain_l2).epsilon(1e-13));
+      CHECK(l2(context, factor.data(), x.data(), count) == Approx(plain_l2).epsilon(1e-13));
     });
   }
 }
@@ -113,6 +132,29 @@ TEST_CASE("add, copy and fill reach every element and no more", "[kernels]") {
   });
 }
 
+TEST_CASE("the sum over parts is the documented tree", "[kernels]") {
+  for_each_set([](Context& context) {
+    for (const int count : {1, 2, 3, 4, 5, 7, 8, 9, 16, 23}) {
+      const std::int64_t floats = 37, stride = 48;
+      std::vector<float> parts = random_values(count * stride, 6);
+      std::vector<float> sum = not_written(stride);
+      sum_tree(context, parts.data(), count, stride, floats, sum.data());
+      for (std::int64_t i = 0; i < stride; ++i) {
+        INFO(count << " parts, element " << i);
+        const float found = sum[static_cast<std::size_t>(i)];
+        if (i < floats) {
+          REQUIRE(found == tree_of(parts, 0, count, stride, i));
+        } else {
+          REQUIRE(std::isnan(found));
+        }
+      }
+      sum_tree(context, parts.data(), count, stride, floats, parts.data());
+      for (std::size_t i = 0; i < static_cast<std::size_t>(floats); ++i)
+        REQUIRE(parts[i] == sum[i]);
+    }
+  });
+}
+
 TEST_CASE("the hash is frozen and sees every bit", "[kernels]") {
   std::vector<float> x;
   for (int i = 0; i < 5000; ++i) x.push_back(static_cast<float>(i) * 0.25F);
@@ -135,11 +177,13 @@ TEST_CASE("sums refuse a negative count", "[kernels]") {
   float x = 0;
   double result = 0;
   std::uint64_t word = 0;
-  CHECK(contains(message_of<ShapeError>([&] { sum_of_squares(context, &x, -1, &result, &result); }),
-                 "sum_of_squares: count is -1"));
-  CHECK_THROWS_AS(l2_term(context, &x, &x, -1, &result, &result), ShapeError);
+  CHECK(contains(message_of<ShapeError>([&] { l2_term(context, &x, &x, -1, &result, &result); }),
+                 "l2_term: count is -1"));
   CHECK_THROWS_AS(add_into(context, &x, &x, -1), ShapeError);
   CHECK_THROWS_AS(copy_into(context, &x, &x, -1), ShapeError);
   CHECK_THROWS_AS(fill_zero(context, &x, -1), ShapeError);
   CHECK_THROWS_AS(hash_floats(context, &x, -1, &word, &word), ShapeError);
+  CHECK_THROWS_AS(sum_tree(context, &x, 1, 1, -1, &x), ShapeError);
+  CHECK(contains(message_of<ShapeError>([&] { sum_tree(context, &x, 0, 1, 1, &x); }),
+                 "sum_tree: the sum is over 0 parts"));
 }
