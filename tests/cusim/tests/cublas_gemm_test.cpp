@@ -1,10 +1,9 @@
 // The arithmetic of the simulated matrix products against plain loops in double precision.
-#include "cublas/gemm.h"
-
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "cublas/gemm.h"
 #include "support/catch.h"
 
 namespace cusim {
