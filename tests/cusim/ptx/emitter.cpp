@@ -51,7 +51,7 @@ class Emitter {
 
   void write(const Function& function) {
     FunctionWriter writer(function, names_, module_.files, shared_bytes_);
-    text_ += "\n" + writer.write();
+    text_ += message("\n", writer.write());
     if (!function.is_kernel) return;
     std::string sizes;
     for (const Variable& parameter : function.parameters) sizes += message(parameter.bytes, ", ");
@@ -70,7 +70,7 @@ class Emitter {
       std::string initial = "nullptr";
       if (!variable->initial.empty()) {
         initial = message("initial_", i);
-        text_ += "const unsigned char " + initial + "[] = {";
+        text_ += message("const unsigned char ", initial, "[] = {");
         for (const char byte : variable->initial)
           text_ += message(static_cast<int>(static_cast<unsigned char>(byte)), ",");
         text_ += "};\n";

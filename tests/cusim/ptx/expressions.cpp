@@ -16,26 +16,25 @@ bool is_number(const std::string& operand) {
 /// PTX writes floats by their bits (0f3F800000, 0d3FF0000000000000) and integers as C does.
 std::string number_bits(const std::string& number) {
   if (number.size() == 10 && number[0] == '0' && (number[1] == 'f' || number[1] == 'F'))
-    return "0x" + number.substr(2) + "u";
+    return message("0x", number.substr(2), "u");
   if (number.size() == 18 && number[0] == '0' && (number[1] == 'd' || number[1] == 'D'))
-    return "0x" + number.substr(2) + "ull";
+    return message("0x", number.substr(2), "ull");
   if (number.find('.') != std::string::npos)
     throw TranslationError(message("the number ", number, " is not understood"));
   // The most negative integer has no literal in C++, so the sign is taken off an unsigned one.
   const std::size_t digits = number[0] == '-' ? 1 : 0;
   const bool has_suffix = number.back() == 'U';
-  return (digits == 1 ? "-" : "") + number.substr(digits) + (has_suffix ? "ll" : "ull");
+  return message(digits == 1 ? "-" : "", number.substr(digits), has_suffix ? "ll" : "ull");
 }
 
 }  // namespace
 
 Names::Names() {
   for (const char axis : {'x', 'y', 'z'}) {
-    const std::string dot = std::string(".") + axis;
-    expressions_["%tid" + dot] = "frame.thread.index" + dot;
-    expressions_["%ntid" + dot] = "frame.launch.context.block" + dot;
-    expressions_["%ctaid" + dot] = "frame.block.index" + dot;
-    expressions_["%nctaid" + dot] = "frame.launch.context.grid" + dot;
+    expressions_[message("%tid.", axis)] = message("frame.thread.index.", axis);
+    expressions_[message("%ntid.", axis)] = message("frame.launch.context.block.", axis);
+    expressions_[message("%ctaid.", axis)] = message("frame.block.index.", axis);
+    expressions_[message("%nctaid.", axis)] = message("frame.launch.context.grid.", axis);
   }
   expressions_["%laneid"] = "frame.thread.lane";
   expressions_["%warpid"] = "(frame.thread.linear / 32)";
@@ -78,7 +77,7 @@ std::string Names::bits(const std::string& operand) const {
 
 std::string Names::value(const std::string& operand, const std::string& type) const {
   const bool negated = !operand.empty() && operand[0] == '!';
-  return (negated ? "!as<" : "as<") + type + ">(" + bits(operand.substr(negated ? 1 : 0)) + ")";
+  return message(negated ? "!as<" : "as<", type, ">(", bits(operand.substr(negated ? 1 : 0)), ")");
 }
 
 std::string Names::lvalue(const std::string& operand) const {
@@ -91,10 +90,9 @@ std::string Names::address(const std::string& operand) const {
   const std::string_view inside = scanner.until("]");
   const std::size_t plus = inside.find('+');
   const std::string base = bits(std::string(trim(inside.substr(0, plus))));
-  std::string expression = "as<u64>(" + base + ")";
-  if (plus != std::string_view::npos)
-    expression += " + " + number_bits(std::string(trim(inside.substr(plus + 1))));
-  return expression;
+  if (plus == std::string_view::npos) return message("as<u64>(", base, ")");
+  const std::string offset(trim(inside.substr(plus + 1)));
+  return message("as<u64>(", base, ") + ", number_bits(offset));
 }
 
 }  // namespace cusim::ptx

@@ -22,7 +22,7 @@ std::string array(const Variable& variable) {
 }  // namespace
 
 std::string function_name(const std::string& ptx_name) {
-  return "function_" + Names::identifier(ptx_name);
+  return message("function_", Names::identifier(ptx_name));
 }
 
 std::string signature(const Function& function) {
@@ -83,7 +83,7 @@ void FunctionWriter::write(const Variable& variable) {
     names_.add_address(variable.name, message(place(variable, shared_bytes_), "ull"));
     return;
   }
-  names_.add_address(variable.name, "address_of(" + Names::identifier(variable.name) + ")");
+  names_.add_address(variable.name, message("address_of(", Names::identifier(variable.name), ")"));
   text_ += array(variable);
 }
 
@@ -96,6 +96,8 @@ void FunctionWriter::write(const Instruction& instruction) {
   if (file != files_.end() && instruction.line > 0)
     text_ += message("#line ", instruction.line, " \"", file->second, "\"\n");
   try {
+    if (!instruction.guard.empty())
+      text_ += message("if (", names_.value(instruction.guard, "pred"), ") ");
     if (instruction.opcode == "call") {
       text_ += call(instruction);
     } else if (instruction.opcode == "brx") {
@@ -126,10 +128,8 @@ std::string FunctionWriter::call(const Instruction& instruction) const {
         arguments += Names::identifier(element) + ", ";
     }
   }
-  std::string text = message("{ const void* const to[] = {", arguments, "nullptr}; ", name,
-                             "(frame, to, ", result, "); }");
-  if (instruction.guard.empty()) return text;
-  return "if (" + names_.value(instruction.guard, "pred") + ") " + text;
+  return message("{ const void* const to[] = {", arguments, "nullptr}; ", name, "(frame, to, ",
+                 result, "); }");
 }
 
 /// `brx.idx index, targets`.
@@ -138,13 +138,11 @@ std::string FunctionWriter::indexed_branch(const Instruction& instruction) const
                          ? branch_targets_.find(instruction.operands[1].text)
                          : branch_targets_.end();
   if (found == branch_targets_.end()) throw TranslationError("no .branchtargets of that name");
-  std::string text = "switch (" + names_.value(instruction.operands[0].text, "u32") + ") {";
+  std::string text = message("switch (", names_.value(instruction.operands[0].text, "u32"), ") {");
   for (std::size_t i = 0; i < found->second.labels.size(); ++i) {
     text += message(" case ", i, ": goto ", Names::identifier(found->second.labels[i]), ";");
   }
-  text += " }";
-  if (instruction.guard.empty()) return text;
-  return "if (" + names_.value(instruction.guard, "pred") + ") " + text;
+  return text + " }";
 }
 
 }  // namespace cusim::ptx

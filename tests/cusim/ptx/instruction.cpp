@@ -36,8 +36,8 @@ class Expansion {
       code.remove_prefix(zero + 6);
     }
     const std::string_view target = code.substr(0, code.find(" = "));
-    return "set(" + names_.lvalue(operand(target)) + ", " + fill(code.substr(target.size() + 3)) +
-           ")";
+    return message("set(", names_.lvalue(operand(target)), ", ",
+                   fill(code.substr(target.size() + 3)), ")");
   }
 
   /// How often the statement is to be written.
@@ -144,13 +144,13 @@ std::string translate(const Instruction& instruction, const Names& names) {
   std::size_t count = 0;
   for (const std::string& code : split(match.code, ';')) {
     for (std::size_t i = 0; i < expand.repetitions(code); ++i, ++count) {
-      statements += (statements.empty() ? "" : " ") + expand(code, i) + ";";
+      if (count > 0) statements += ' ';
+      statements += expand(code, i);
+      statements += ';';
     }
   }
-  if (count == 0) statements = ";";
-  if (count > 1) statements = "{ " + statements + " }";
-  if (named.guard.empty()) return statements;
-  return "if (" + names.value(named.guard, "pred") + ") " + statements;
+  if (count == 0) return ";";
+  return count == 1 ? statements : message("{ ", statements, " }");
 }
 
 }  // namespace cusim::ptx

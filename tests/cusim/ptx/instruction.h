@@ -8,7 +8,7 @@
 
 namespace cusim::ptx {
 
-/// The C++ of an instruction other than `call` and `brx.idx`, its guard included.
+/// The C++ of an instruction other than `call` and `brx.idx`, without its guard.
 /// @throws TranslationError when there is no rule for it.
 std::string translate(const Instruction& instruction, const Names& names);
 

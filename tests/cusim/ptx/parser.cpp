@@ -122,10 +122,7 @@ Instruction parse_instruction(std::string_view text) {
   Instruction instruction;
   instruction.text = one_line(text);
   Scanner scanner(instruction.text);
-  if (scanner.accept("@")) {
-    if (scanner.accept("!")) instruction.guard = "!";
-    instruction.guard += scanner.name();
-  }
+  if (scanner.accept("@")) instruction.guard = scanner.until(" ");
   const std::string_view rest = scanner.rest();
   const std::string_view full = rest.substr(0, rest.find_first_of(" \t"));
   instruction.modifiers = split(full, '.');
