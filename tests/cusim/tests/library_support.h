@@ -13,15 +13,26 @@
 
 namespace cusim::test {
 
-/// `count` numbers of [-1, 1), the same for the same seed.
+/// `count` numbers of (-1, 1) of various magnitudes, so that sums round; the same for the same
+/// seed.
 inline std::vector<float> values(std::size_t count, unsigned seed) {
   std::vector<float> result(count);
   unsigned state = seed * 7919U + 1;
   for (float& value : result) {
     state = state * 1664525U + 1013904223U;
-    value = static_cast<float>(state >> 8) / static_cast<float>(1 << 23) - 1;
+    const float even = static_cast<float>(state >> 8) / static_cast<float>(1 << 23) - 1;
+    value = even * even * even;
   }
   return result;
+}
+
+/// Whether the current device rounds to TF32 where that is allowed: Turing does not.
+inline bool device_has_tf32() {
+  int device = 0;
+  int major = 0;
+  REQUIRE(cudaGetDevice(&device) == cudaSuccess);
+  REQUIRE(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess);
+  return major >= 8;
 }
 
 /// Elements in the memory of the device that is current when it is made.
