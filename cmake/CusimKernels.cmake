@@ -2,8 +2,8 @@
 
 # cusim_kernels(NAME ARCH OBJECT_LIBRARY...): the module NAME with all kernels of the libraries' .cu files, translated
 # from the PTX embedded for compute_ARCH, one C++ file per object. Programs find it by
-# CUSIM_KERNELS=$<TARGET_FILE:NAME>. The libraries must have all their sources, which lie below their own folder, and be
-# compiled with `ARCH-virtual` among their architectures and with --no-compress.
+# CUSIM_KERNELS=$<TARGET_FILE:NAME>. The libraries must have all their sources by now and be compiled with `ARCH-virtual`
+# among their architectures and with --no-compress.
 function(cusim_kernels name arch)
   set(translations)
   foreach(library ${ARGN})
@@ -13,6 +13,7 @@ function(cusim_kernels name arch)
     foreach(source ${sources})
       get_filename_component(source ${source} ABSOLUTE BASE_DIR ${folder})
       file(RELATIVE_PATH source ${folder} ${source})
+      string(REPLACE "../" "__/" source ${source})  # as CMake names objects
       string(REPLACE "." "[.]" pattern "${source}")
       set(object "$<FILTER:$<TARGET_OBJECTS:${library}>,INCLUDE,[.]dir/${pattern}[.]o$>")
       set(translation ${CMAKE_CURRENT_BINARY_DIR}/${name}/${source}.cpp)

@@ -62,33 +62,33 @@ function(lockstep_cpu_sources)
   endforeach()
 endfunction()
 
-# lockstep_cuda_sources(FOLDER FILE...): sources of the object library lockstep_cuda, paths in the caller's folder.
-# A build without the toolkit has no such library.
+if(LOCKSTEP_HAS_CUDA)
+  # The libraries that folders named cuda and nccl call.
+  add_library(lockstep_gpu_libraries INTERFACE)
+  target_link_libraries(lockstep_gpu_libraries INTERFACE CUDA::cudart CUDA::cublas ${CMAKE_DL_LIBS}
+                                                         $<$<BOOL:${LOCKSTEP_HAS_CUDNN}>:CUDNN::CUDNN>
+                                                         $<$<BOOL:${LOCKSTEP_HAS_NCCL}>:NCCL::NCCL>)
+endif()
+
+# lockstep_cuda_sources(FOLDER FILE...): the object library lockstep_FOLDER_cuda of these files; a second call adds to
+# it. A build without the toolkit has no such library.
 function(lockstep_cuda_sources folder)
   if(NOT LOCKSTEP_HAS_CUDA)
     return()
   endif()
+  set(target lockstep_${folder}_cuda)
+  if(NOT TARGET ${target})
+    add_library(${target} OBJECT "")
+    target_link_libraries(${target} PUBLIC $<BUILD_INTERFACE:lockstep_settings> lockstep_gpu_libraries)
+    # Line numbers for profilers and tests, PTX as text, which the tests translate. No fast math.
+    target_compile_options(${target} PRIVATE
+      "$<$<COMPILE_LANGUAGE:CUDA>:-lineinfo;--no-compress;--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra>"
+      "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${LOCKSTEP_WERROR}>>:--Werror=all-warnings>")
+    set_property(GLOBAL APPEND PROPERTY LOCKSTEP_CUDA_TARGETS ${target})
+  endif()
   list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
-  target_sources(lockstep_cuda PRIVATE ${ARGN})
+  target_sources(${target} PRIVATE ${ARGN})
 endfunction()
-
-if(LOCKSTEP_HAS_CUDA)
-  # What the folders named cuda and nccl hold, and the libraries that it calls.
-  add_library(lockstep_gpu_libraries INTERFACE)
-  target_link_libraries(lockstep_gpu_libraries INTERFACE CUDA::cudart CUDA::cublas ${CMAKE_DL_LIBS})
-  foreach(part CUDNN NCCL)
-    if(LOCKSTEP_HAS_${part})
-      target_link_libraries(lockstep_gpu_libraries INTERFACE ${part}::${part})
-    endif()
-  endforeach()
-  add_library(lockstep_cuda OBJECT "")
-  target_link_libraries(lockstep_cuda PUBLIC $<BUILD_INTERFACE:lockstep_settings> lockstep_gpu_libraries)
-  # No fast math. Line numbers for profilers and tests; PTX as text, which the tests translate; warnings of the host
-  # compiler that nvcc's own code does not raise.
-  target_compile_options(lockstep_cuda PRIVATE
-    $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo --no-compress -Xcompiler=-Wall,-Wextra,-Wno-unused-parameter
-                               $<$<BOOL:${LOCKSTEP_WERROR}>:--Werror=all-warnings>>)
-endif()
 
 # The static library `lockstep` (alias lockstep::lockstep) of all folders.
 function(lockstep_library)
@@ -101,11 +101,17 @@ function(lockstep_library)
   foreach(set ${LOCKSTEP_CPU_SETS})
     target_sources(lockstep PRIVATE $<TARGET_OBJECTS:lockstep_cpu_${set}>)
   endforeach()
+  get_property(cuda_targets GLOBAL PROPERTY LOCKSTEP_CUDA_TARGETS)
+  foreach(target ${cuda_targets})
+    target_sources(lockstep PRIVATE $<TARGET_OBJECTS:${target}>)
+  endforeach()
   if(LOCKSTEP_HAS_CUDA)
-    target_sources(lockstep PRIVATE $<TARGET_OBJECTS:lockstep_cuda>)
-    target_link_libraries(lockstep PRIVATE CUDA::cudart CUDA::cublas ${CMAKE_DL_LIBS}
-                                           $<$<BOOL:${LOCKSTEP_HAS_CUDNN}>:CUDNN::CUDNN>
-                                           $<$<BOOL:${LOCKSTEP_HAS_NCCL}>:NCCL::NCCL>)
+    target_link_libraries(lockstep PRIVATE CUDA::cudart CUDA::cublas ${CMAKE_DL_LIBS})
+    foreach(part CUDNN NCCL)
+      if(LOCKSTEP_HAS_${part})
+        target_link_libraries(lockstep PRIVATE ${part}::${part})
+      endif()
+    endforeach()
   endif()
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/lockstep.h ${LOCKSTEP_INCLUDE_DIR}/lockstep/lockstep.h SYMBOLIC)
   target_compile_features(lockstep PUBLIC cxx_std_20)

@@ -1,6 +1,7 @@
 #include "lockstep/core/buffer.h"
 
 #include <cstring>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -28,6 +29,13 @@ void release_host(std::byte* memory) noexcept {
 }
 
 }  // namespace
+
+std::size_t free_device_memory(Device device) {
+  if constexpr (kHasCuda) {
+    if (device.kind == DeviceKind::cuda) return cuda::free_bytes(device);
+  }
+  return std::numeric_limits<std::size_t>::max();
+}
 
 Buffer::Buffer(Device device, std::size_t bytes, const std::string& purpose)
     : device_(device), bytes_(bytes) {

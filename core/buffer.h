@@ -19,6 +19,9 @@ inline constexpr std::int64_t kAlignedFloats = kAlignment / sizeof(float);
   return (value + multiple - 1) / multiple * multiple;
 }
 
+/// Bytes that can still be allocated on a CUDA device; on a CPU the largest number.
+[[nodiscard]] std::size_t free_device_memory(Device device);
+
 /// Zeroed memory of one device, aligned to kAlignment, freed on destruction. Movable, not copyable.
 class Buffer {
  public:

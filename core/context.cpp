@@ -30,6 +30,8 @@ Context::Context(Device device, CpuSet set) : device_(device), cpu_set_(set) {
 Context::~Context() {
   if (stream_ == nullptr) return;
   try {
+    const CurrentDevice current(device_);
+    handles_.reset();
     synchronize();
   } catch (const Error&) {
     // What failed on the device was thrown where it was noticed, or nobody needs it any more.

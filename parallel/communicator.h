@@ -30,10 +30,26 @@ class Communicator {
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
 
-  /// data[i] = sum over ranks, `count` floats of device memory, in place. On the context's stream.
-  /// Equal bits on all ranks. With `ordered` the sum is the fixed binary tree over the rank numbers
-  /// (neighbours first), else whatever order the communicator likes, the same for the same devices.
+  /// Makes room for reductions of up to `floats` floats; before the first one, and never between
+  /// two of which the devices may still be at work.
+  virtual void reserve(std::int64_t floats) = 0;
+
+  /// data[i] = sum over ranks, `count` floats of device memory, in place. Begins when what the
+  /// context has been given so far is done; what it is given next may run beside it, until
+  /// finish_reductions. Equal bits on all ranks. With `ordered` the sum is the fixed binary tree
+  /// over the rank numbers (neighbours first), else whatever order the communicator likes, the same
+  /// for the same devices.
   virtual void all_reduce(Context& context, float* data, std::int64_t count, bool ordered) = 0;
+
+  /// What the context is given from now on sees the sums of all reductions before.
+  virtual void finish_reductions(Context& context) = 0;
+
+  /// While waiting for a device: throws CommAborted or CommError when another rank or the
+  /// connection has failed, so that the device will never get there.
+  virtual void check() = 0;
+
+  /// The number of the connection that recorded reductions belong to; they are void under another.
+  [[nodiscard]] virtual std::uint64_t connection() const = 0;
 
   /// Host memory: recv[r] = rank r's `bytes` bytes, for every rank.
   virtual void all_gather_host(const void* send, void* recv, std::size_t bytes) = 0;

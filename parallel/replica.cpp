@@ -1,30 +1,40 @@
+// The replica's memory, and how its steps are launched and looked at. step.cpp has the step itself.
 #include "lockstep/parallel/replica.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
-#include <new>
+#include <cstring>
+#include <thread>
+#include <utility>
 
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/optimize.h"
 #include "lockstep/kernels/reduce.h"
-#include "lockstep/kernels/softmax_cross_entropy.h"
 
 namespace lockstep {
 
 namespace {
 
-/// On a CPU the data set is where the replica can read it.
-DeviceSamples stage(const Dataset& data) {
-  DeviceSamples samples;
-  samples.bytes = data.bytes();
-  samples.floats = data.floats();
-  samples.classes = data.classes();
-  samples.soft = data.soft_targets();
-  samples.count = data.size();
-  samples.features = data.sample_shape().count();
-  samples.soft_classes = data.soft_targets() != nullptr ? data.class_count() : 0;
-  samples.scale = data.scale();
-  return samples;
+void fill(const Context& context, const Arena& arena, const std::vector<float>& values) {
+  context.copy_to_device(arena.data(), values.data(), values.size() * sizeof(float));
+  context.synchronize();  // `values` need not outlive the call
+}
+
+std::vector<float> read(const Context& context, const Arena& arena) {
+  std::vector<float> values(static_cast<std::size_t>(arena.size()));
+  context.copy_to_host(values.data(), arena.data(), values.size() * sizeof(float));
+  context.synchronize();
+  return values;
+}
+
+/// 1 for every element that decays.
+std::vector<float> decay_mask(const ParameterLayout& layout) {
+  std::vector<float> mask(static_cast<std::size_t>(layout.size()));
+  for (const Parameter& parameter : layout.parameters()) {
+    if (!parameter.spec.decays) continue;
+    std::fill_n(mask.begin() + parameter.place.offset, parameter.place.count, 1.0F);
+  }
+  return mask;
 }
 
 }  // namespace
@@ -39,176 +49,198 @@ Replica::Replica(Device device, const ReplicaSetup& setup, const TrainingState& 
                static_cast<std::size_t>(sum_scratch_doubles(setup.layout.size())) * sizeof(double),
                "the scratch of sums"),
       state_(device, sizeof(DeviceState), "the step state"),
-      buckets_(make_buckets(setup.layout, setup.bucket_bytes)) {
-  for (const Parameter& parameter : setup.layout.parameters()) {
-    if (parameter.spec.decays)
-      std::fill_n(decay_mask_.at(parameter.place), parameter.place.count, 1.0F);
-  }
+      abandoned_(device, sizeof(std::uint32_t), "the sign of failure"),
+      buckets_(make_buckets(setup.layout, setup.bucket_bytes)),
+      seen_{.step = start.step, .sums = start.sums},
+      looks_{Look(device), Look(device)},
+      evaluator_(context_, setup.model, setup.layout, params_.data(), setup.residence) {
+  context_.set_precision(setup.precision);
+  std::vector<float> mask = decay_mask(setup.layout);
+  fill(context_, decay_mask_, mask);
   if (setup.l2 > 0) {
+    for (float& factor : mask) factor *= setup.l2;
     l2_factor_ = Arena(device, setup.layout.size(), "the L2 factors");
-    for (std::int64_t i = 0; i < l2_factor_.size(); ++i)
-      l2_factor_.data()[i] = setup.l2 * decay_mask_.data()[i];
+    fill(context_, l2_factor_, mask);
   }
   set_parameters(start.params);
   for (const std::vector<float>& moment : start.moments) {
     moments_.emplace_back(device, setup.layout.size(), "the optimizer's moments");
-    std::copy(moment.begin(), moment.end(), moments_.back().data());
+    fill(context_, moments_.back(), moment);
     moment_pointers_.push_back(moments_.back().data());
   }
-  new (state_.data()) DeviceState{.step = start.step, .sums = start.sums, .evaluation = {}};
 }
 
 void Replica::set_parameters(const std::vector<float>& params) {
-  std::copy(params.begin(), params.end(), params_.data());
+  const CurrentDevice current(context_.device());
+  fill(context_, params_, params);
 }
 
-StepTail* Replica::tail() const {
-  return reinterpret_cast<StepTail*>(grads_.data() + setup_.layout.size());
-}
-
-void Replica::begin(const Dataset& train, const Sharding& sharding) {
+void Replica::begin(const Dataset& train, const Sharding& sharding, Communicator& communicator) {
   const PlanOptions options{
-      .block = cpu_block_samples(setup_.model, train.sample_shape(), sharding.shard_samples),
+      .block = context_.on_cpu()
+                   ? cpu_block_samples(setup_.model, train.sample_shape(), sharding.shard_samples)
+                   : sharding.shard_samples,
       .training = true,
       .seed = setup_.seed,
       .soft_classes = train.soft_targets() != nullptr ? train.class_count() : 0};
+  graph_ = {};
   plan_ = std::make_unique<Plan>(context_, setup_.model, setup_.layout, train.sample_shape(),
                                  options, params_.data(), grads_.data());
   tree_.emplace(context_.device(), sharding.per_replica(), setup_.layout.gradient_size());
   sharding_ = sharding;
-  samples_ = stage(train);
+  const std::int64_t places = sharding.per_replica() * sharding.shard_samples;
+  feed_.reset();
+  feed_ = std::make_unique<Feed>(context_, train, setup_.residence,
+                                 FeedPlaces{.batch_size = sharding.batch_size,
+                                            .first = communicator.rank() * places,
+                                            .count = places});
+  permutation_ = {};
+  learning_rates_ = {};
+  std::int64_t largest = 0;
+  for (const Bucket& bucket : buckets_) largest = std::max(largest, bucket.count);
+  communicator.reserve(largest);
 }
 
-void Replica::open_epoch(const EpochTables& tables, std::uint32_t* stop_request) {
-  tables_ = tables;
-  stop_request_ = stop_request;
-}
-
-void Replica::step(Communicator& communicator) {
-  open_step(context_, tables_, stop_request_, &device_state()->step);
-  for (int index = 0; index < sharding_.per_replica(); ++index) run_shard(communicator, index);
-  update();
-}
-
-/// Gradient of the rank's shard number `index`. Blocks without a sample are left out: they would
-/// add zeros.
-void Replica::run_shard(Communicator& communicator, int index) {
-  const StepState* state = &device_state()->step;
-  const std::int64_t shard = std::int64_t{communicator.rank()} * sharding_.per_replica() + index;
-  const std::int64_t first = shard * sharding_.shard_samples;
-  const std::int64_t end = first + sharding_.shard_samples;
-  const std::int64_t last_sample = std::min<std::int64_t>(end, state->real_samples);
-
-  // The first block always runs: it is the one that overwrites the gradients of the step before.
-  std::int64_t place = first;
-  do {
-    const bool first_block = place == first;
-    const bool last_block = place + plan_->block() >= last_sample;
-    gather(context_, samples_, tables_, state, place, end, plan_->input());
-    plan_->forward(context_, state);
-    plan_->loss(context_, state);
-    sum_losses(context_, state, plan_->losses(), plan_->correct(), plan_->block(), tail(),
-               !first_block);
-    for (int layer = plan_->layers() - 1; layer >= 0; --layer) {
-      plan_->backward(context_, state, layer, first_block);
-      if (last_block) finish_layer(communicator, index, layer);
-    }
-    place += plan_->block();
-  } while (place < last_sample);
-}
-
-/// Hands on the buckets that the backward pass of `layer` completed: to the tree over the rank's
-/// shards, and after the last shard to the other replicas.
-void Replica::finish_layer(Communicator& communicator, int index, int layer) {
-  for (const Bucket& bucket : buckets_) {
-    if (bucket.ready_after != layer) continue;
-    float* grads = grads_.data() + bucket.first;
-    tree_->add(context_, index, bucket.first, bucket.count, grads);
-    if (index + 1 == sharding_.per_replica()) {
-      communicator.all_reduce(context_, grads, bucket.count, setup_.reduce == Reduce::invariant);
-    }
+void Replica::open_epoch(const EpochPlan& epoch) {
+  const auto samples = static_cast<std::int64_t>(epoch.permutation.size());
+  tables_ = {.permutation = epoch.permutation.data(),
+             .samples = samples,
+             .learning_rates = epoch.learning_rates.data(),
+             .steps = static_cast<std::int64_t>(epoch.learning_rates.size()),
+             .batch_size = sharding_.batch_size};
+  feed_->start_epoch(epoch.permutation.data(), samples);
+  if (context_.on_cpu()) return;
+  // Equally long in every epoch: a recorded step finds them where they were.
+  const std::size_t order_bytes = epoch.permutation.size() * sizeof(std::int32_t);
+  const std::size_t rate_bytes = epoch.learning_rates.size() * sizeof(float);
+  if (permutation_.bytes() == 0) {
+    permutation_ = Buffer(context_.device(), order_bytes, "the order of the samples");
+    learning_rates_ = Buffer(context_.device(), rate_bytes, "the learning rates");
   }
-}
-
-/// Everything behind the reduction, the same on all replicas.
-void Replica::update() {
-  DeviceState* state = device_state();
-  const std::int64_t size = setup_.layout.size();
-  double* l2 = nullptr;
-  if (l2_factor_.size() > 0) {
-    l2 = &state->l2_term;
-    l2_term(context_, l2_factor_.data(), params_.data(), size, scratch_.as<double>(), l2);
-    add_l2_gradient(context_, l2_factor_.data(), params_.data(), grads_.data(), size);
-  }
-  sum_of_squares(context_, grads_.data(), size, scratch_.as<double>(), &state->sum_of_squares);
-  finish_norm(context_, &state->sum_of_squares, setup_.clip_norm, &state->step);
-  setup_.optimizer.update(context_, &state->step, grads_.data(), decay_mask_.data(), params_.data(),
-                          moment_pointers_.data(), size);
-  close_step(context_, tail(), l2, &state->step, &state->sums);
+  context_.copy_to_device(permutation_.data(), epoch.permutation.data(), order_bytes);
+  context_.copy_to_device(learning_rates_.data(), epoch.learning_rates.data(), rate_bytes);
+  context_.synchronize();
+  tables_.permutation = permutation_.as<std::int32_t>();
+  tables_.learning_rates = learning_rates_.as<float>();
 }
 
 void Replica::close_epoch() {
-  StepState& step = device_state()->step;
-  ++step.epoch;
-  step.step_in_epoch = 0;
-  EpochSums& sums = device_state()->sums;
-  sums = {.ema = sums.ema, .ema_weight = sums.ema_weight};
+  ++seen_.step.epoch;
+  seen_.step.step_in_epoch = 0;
+  seen_.sums = {.ema = seen_.sums.ema, .ema_weight = seen_.sums.ema_weight};
 }
 
-void Replica::evaluate(const Dataset& data, int rank, int size,
-                       const std::function<void()>& chunk_done, std::vector<ChunkSums>& sums) {
-  const std::int64_t soft_classes = data.soft_targets() != nullptr ? data.class_count() : 0;
-  if (evaluation_plan_ == nullptr || evaluation_soft_classes_ != soft_classes) {
-    const PlanOptions options{
-        .block = cpu_block_samples(setup_.model, data.sample_shape(), kEvaluationChunk),
-        .training = false,
-        .seed = setup_.seed,
-        .soft_classes = soft_classes};
-    evaluation_plan_ =
-        std::make_unique<Plan>(context_, setup_.model, setup_.layout, data.sample_shape(), options,
-                               params_.data(), nullptr);
-    evaluation_soft_classes_ = soft_classes;
+void Replica::run(Communicator& communicator, std::int64_t count,
+                  const std::function<void()>& progressed) {
+  seen_.step.frozen = 0;
+  seen_.sums.stop = 0;
+  const bool uses_graph = !context_.on_cpu() && setup_.graph;
+  try {
+    if (uses_graph && !graph_is_valid(communicator)) record(communicator);
+    write_state();
+    run_windows(communicator, count, progressed);
+  } catch (...) {
+    // Reductions under way will be aborted: their rubbish must not get into the weights.
+    std::atomic_ref(*abandoned_.as<std::uint32_t>()).store(1);
+    graph_ = {};
+    throw;
   }
-  Plan& plan = *evaluation_plan_;
-  const DeviceSamples samples = stage(data);
-  const EpochTables tables{.samples = data.size(), .batch_size = kEvaluationChunk};
-  StepState& state = device_state()->evaluation;
-  const std::int64_t chunks = (data.size() + kEvaluationChunk - 1) / kEvaluationChunk;
-  for (std::int64_t chunk = rank; chunk < chunks; chunk += size) {
-    state.step_in_epoch = static_cast<std::uint32_t>(chunk);
-    open_step(context_, tables, nullptr, &state);
-    ChunkSums total;
-    for (std::int64_t place = 0; place < state.real_samples; place += plan.block()) {
-      gather(context_, samples, tables, &state, place, kEvaluationChunk, plan.input());
-      plan.forward(context_, &state);
-      plan.loss(context_, &state);
-      for (std::int64_t i = 0; i < plan.block(); ++i) {
-        total.loss += static_cast<double>(plan.losses()[i]);
-        total.correct += plan.correct()[i] > 0 ? 1 : 0;
+}
+
+/// A CPU is looked at after every step. A GPU is looked at while it works on the next window of
+/// steps: it never waits for the host, and is never more than two windows behind it.
+void Replica::run_windows(Communicator& communicator, std::int64_t count,
+                          const std::function<void()>& progressed) {
+  const std::int64_t window = context_.on_cpu() ? 1 : Feed::kWindow;
+  const std::size_t behind = context_.on_cpu() ? 0 : 1;
+  std::int64_t at = seen_.step.step_in_epoch;
+  const std::int64_t end = at + count;
+  std::size_t sent = 0;
+  std::size_t received = 0;
+  const auto receive_next = [&] {
+    receive(looks_[received % looks_.size()], communicator);
+    ++received;
+    progressed();
+  };
+  while (at < end && seen_.step.frozen == 0 && seen_.sums.stop == 0) {
+    const std::int64_t steps = std::min(end - at, window - at % window);
+    feed_->provide(context_, at);
+    for (std::int64_t i = 0; i < steps; ++i) {
+      if (graph_.recorded()) {
+        graph_.launch(context_);
+      } else {
+        step(communicator);
       }
     }
-    sums.push_back(total);
-    chunk_done();
+    at += steps;
+    send(looks_[sent % looks_.size()]);
+    ++sent;
+    if (sent - received > behind) receive_next();
   }
+  while (received < sent) receive_next();
+}
+
+bool Replica::graph_is_valid(const Communicator& communicator) const {
+  return graph_.recorded() && graph_connection_ == communicator.connection() &&
+         graph_workspace_ == context_.workspace();
+}
+
+/// Records a step, after one with no effect in which the libraries set themselves up.
+void Replica::record(Communicator& communicator) {
+  const Range range(context_, "record a step");
+  const std::uint32_t frozen = std::exchange(seen_.step.frozen, 1U);
+  write_state();
+  feed_->provide(context_, seen_.step.step_in_epoch);
+  step(communicator);
+  send(looks_[0]);
+  const DeviceState before = seen_;
+  receive(looks_[0], communicator);
+  seen_ = before;
+  seen_.step.frozen = frozen;
+  communicator.barrier();
+  graph_.record(context_, [&] { step(communicator); });
+  graph_connection_ = communicator.connection();
+  graph_workspace_ = context_.workspace();
+  communicator.barrier();  // nobody launches while somebody still records
+}
+
+void Replica::write_state() {
+  context_.copy_to_device(state_.data(), &seen_, sizeof(DeviceState));
+  context_.synchronize();
+}
+
+void Replica::send(const Look& look) {
+  context_.copy_to_host(look.copy.data(), state_.data(), sizeof(DeviceState));
+  look.arrived.record(context_);
+}
+
+/// Waits for a copy of the device's state, and meanwhile minds the others.
+void Replica::receive(const Look& look, Communicator& communicator) {
+  while (!look.arrived.reached()) {
+    communicator.check();
+    std::this_thread::yield();
+  }
+  std::memcpy(static_cast<void*>(&seen_), look.copy.data(), sizeof(DeviceState));
 }
 
 TrainingState Replica::export_state() const {
+  const CurrentDevice current(context_.device());
   TrainingState state;
-  state.params.assign(params_.data(), params_.data() + params_.size());
-  for (const Arena& moment : moments_) {
-    state.moments.emplace_back(moment.data(), moment.data() + moment.size());
-  }
-  state.step = device_state()->step;
-  state.sums = device_state()->sums;
+  state.params = read(context_, params_);
+  for (const Arena& moment : moments_) state.moments.push_back(read(context_, moment));
+  state.step = seen_.step;
+  state.sums = seen_.sums;
   return state;
 }
 
 std::string Replica::first_nonfinite_gradient() const {
+  const CurrentDevice current(context_.device());
+  const std::vector<float> grads = read(context_, grads_);
   const std::vector<Parameter>& parameters = setup_.layout.parameters();
   const auto finite = [](float value) { return std::isfinite(value); };
   for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
-    const float* values = grads_.at(parameter->place);
-    if (!std::all_of(values, values + parameter->place.count, finite)) return parameter->name;
+    const auto first = grads.begin() + parameter->place.offset;
+    if (!std::all_of(first, first + parameter->place.count, finite)) return parameter->name;
   }
   return {};
 }

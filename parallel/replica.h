@@ -1,14 +1,17 @@
 // One replica: the model's arenas and plans on one device, and the training step.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lockstep/core/context.h"
 #include "lockstep/core/step_state.h"
+#include "lockstep/core/stream.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/kernels/gather.h"
 #include "lockstep/layers/parameter.h"
@@ -17,6 +20,8 @@
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/parallel/buckets.h"
 #include "lockstep/parallel/communicator.h"
+#include "lockstep/parallel/evaluator.h"
+#include "lockstep/parallel/feed.h"
 #include "lockstep/parallel/shard_tree.h"
 #include "lockstep/parallel/sharding.h"
 
@@ -30,16 +35,6 @@ struct TrainingState {
   EpochSums sums;
 };
 
-/// Sums over one chunk of an evaluation.
-struct ChunkSums {
-  double loss = 0;
-  std::int64_t correct = 0;
-};
-
-/// Samples of an evaluation chunk: the same for any batch size and number of replicas, so that its
-/// figures are too.
-inline constexpr std::int64_t kEvaluationChunk = 256;
-
 /// What all replicas share; outlives them.
 struct ReplicaSetup {
   const Sequential& model;
@@ -50,52 +45,77 @@ struct ReplicaSetup {
   std::int64_t bucket_bytes = 0;
   float l2 = 0;
   float clip_norm = 0;
+  Precision precision = Precision::fp32;
+  Residence residence = Residence::automatic;
+  bool graph = true;  ///< on CUDA a step is one launch
+  /// Set by another thread to ask for a stop; memory that every device can read.
+  const std::uint32_t* stop_request = nullptr;
 };
 
-/// Used by the one thread that drives the replica.
+/// An epoch in host memory.
+struct EpochPlan {
+  const std::vector<std::int32_t>& permutation;
+  const std::vector<float>& learning_rates;  ///< one per step
+};
+
+/// Used by the one thread that drives the replica; its device is the thread's current one.
 class Replica {
  public:
   Replica(Device device, const ReplicaSetup& setup, const TrainingState& start);
 
-  /// Plans training on `train`, whose memory the caller keeps.
-  void begin(const Dataset& train, const Sharding& sharding);
-  /// Starts or goes on with an epoch whose tables are given; the caller keeps their memory.
-  void open_epoch(const EpochTables& tables, std::uint32_t* stop_request);
-  /// One training step with all other replicas; collective.
-  void step(Communicator& communicator);
+  /// Plans training on `train`; collective.
+  void begin(const Dataset& train, const Sharding& sharding, Communicator& communicator);
+  /// Starts or goes on with an epoch; the caller keeps the tables.
+  void open_epoch(const EpochPlan& epoch);
+  /// Runs `count` steps of the open epoch with all other replicas, fewer when a stop was asked for
+  /// or a gradient is not finite: state() says so then. `progressed` is called when state() and
+  /// sums() are new. Collective.
+  void run(Communicator& communicator, std::int64_t count, const std::function<void()>& progressed);
   /// Ends the epoch: counters move on, sums are reset but for the moving average.
   void close_epoch();
 
-  /// Evaluates chunks rank, rank + size, rank + 2 * size, ... of `data` and adds their sums to
-  /// `sums`, in that order. `chunk_done` is called after each.
-  void evaluate(const Dataset& data, int rank, int size, const std::function<void()>& chunk_done,
-                std::vector<ChunkSums>& sums);
+  [[nodiscard]] Evaluator& evaluator() { return evaluator_; }
 
-  [[nodiscard]] const StepState& state() const { return device_state()->step; }
-  [[nodiscard]] const EpochSums& sums() const { return device_state()->sums; }
+  /// As of the last step that was looked at: the last of all when `run` is over.
+  [[nodiscard]] const StepState& state() const { return seen_.step; }
+  [[nodiscard]] const EpochSums& sums() const { return seen_.sums; }
   [[nodiscard]] TrainingState export_state() const;
   /// After a step that froze the state: name of the first parameter, in the order of the backward
   /// pass, whose reduced gradient is not finite; empty when all are.
   [[nodiscard]] std::string first_nonfinite_gradient() const;
-  /// Makes frozen steps run again.
-  void thaw() { device_state()->step.frozen = 0; }
   void set_parameters(const std::vector<float>& params);
 
  private:
   /// Everything small that steps change, in one place of device memory.
   struct DeviceState {
-    StepState step;
-    EpochSums sums;
-    double sum_of_squares = 0;
+    StepState step{};
+    EpochSums sums{};
     double l2_term = 0;
-    StepState evaluation;
+  };
+  /// A copy of the device's state on its way to the host.
+  struct Look {
+    explicit Look(Device device)
+        : copy(device, sizeof(DeviceState), "the copy of the step state"), arrived(device) {}
+    HostBuffer copy;
+    Event arrived;
   };
 
   [[nodiscard]] DeviceState* device_state() const { return state_.as<DeviceState>(); }
   [[nodiscard]] StepTail* tail() const;
+  void write_state();
+
+  // The step: step.cpp.
+  void step(Communicator& communicator);
   void run_shard(Communicator& communicator, int index);
   void finish_layer(Communicator& communicator, int index, int layer);
   void update();
+
+  [[nodiscard]] bool graph_is_valid(const Communicator& communicator) const;
+  void record(Communicator& communicator);
+  void run_windows(Communicator& communicator, std::int64_t count,
+                   const std::function<void()>& progressed);
+  void send(const Look& look);
+  void receive(const Look& look, Communicator& communicator);
 
   ReplicaSetup setup_;
   Context context_;
@@ -107,16 +127,24 @@ class Replica {
   Arena l2_factor_;   ///< setup.l2 * decay mask; empty without L2
   Buffer scratch_;    ///< of the sums over the arena
   Buffer state_;
+  HostBuffer abandoned_;  ///< a word that is set when reductions under way will not be finished
   std::vector<Bucket> buckets_;
+  DeviceState seen_;  ///< what the host knows of the device's state
+  std::array<Look, 2> looks_;
 
   Sharding sharding_;
-  DeviceSamples samples_;
+  std::unique_ptr<Feed> feed_;
   EpochTables tables_;
-  std::uint32_t* stop_request_ = nullptr;
+  Buffer permutation_;
+  Buffer learning_rates_;
   std::unique_ptr<Plan> plan_;
   std::optional<ShardTree> tree_;
-  std::unique_ptr<Plan> evaluation_plan_;
-  std::int64_t evaluation_soft_classes_ = 0;
+  Graph graph_;
+  // What the graph holds on to besides this replica's arenas: it is void when they have changed.
+  std::uint64_t graph_connection_ = 0;
+  const std::byte* graph_workspace_ = nullptr;
+
+  Evaluator evaluator_;
 };
 
 }  // namespace lockstep

@@ -18,6 +18,13 @@ enum class LastBatch {
   drop,  ///< left out of this epoch
 };
 
+/// Whether data sets lie on the devices. On a CPU they always lie where they are.
+enum class Residence {
+  automatic,  ///< when a data set takes at most half of the device's free memory
+  resident,
+  streamed,  ///< the values come in windows of steps, in the order of the epoch
+};
+
 /// Default number of shards in invariant mode.
 inline constexpr int kInvariantShards = 8;
 /// Samples that a CPU replica gets at least when the number of replicas is left to us.

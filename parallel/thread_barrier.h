@@ -26,6 +26,8 @@ class ThreadBarrier {
   /// Returns when all ranks are there, flags or not; all have passed open() and will come.
   void close() { static_cast<void>(pass(0)); }
 
+  [[nodiscard]] std::uint32_t flags() const { return word_.load() & kFlags; }
+
   void raise(std::uint32_t flag) noexcept {
     word_.fetch_or(flag);
     word_.notify_all();

@@ -133,6 +133,17 @@ class ThreadCommunicator final : public Communicator {
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return group_->size; }
 
+  void reserve(std::int64_t /*floats*/) override {}
+
+  void finish_reductions(Context& /*context*/) override {}
+
+  void check() override {
+    if ((group_->barrier.flags() & ThreadBarrier::kAborted) == 0) return;
+    throw CommAborted(message("rank ", rank_, ": another rank failed"));
+  }
+
+  [[nodiscard]] std::uint64_t connection() const override { return 0; }
+
   void all_reduce(Context& /*context*/, float* data, std::int64_t count, bool ordered) override {
     const Signature signature{.call = Call::all_reduce, .ordered = ordered, .count = count};
     if (count < 0)

@@ -42,7 +42,8 @@ struct Trainer::Impl {
         model(std::move(model_in)),
         layout(model),
         optimizer(optimizer_in),
-        options(options_in) {
+        options(options_in),
+        stop(world.devices().list.front(), sizeof(std::uint32_t), "the stop request") {
     check(options);
     (void)make_buckets(layout, options.bucket_bytes);  // refuses a bad bucket size now
     start.params.resize(static_cast<std::size_t>(layout.size()));
@@ -52,13 +53,24 @@ struct Trainer::Impl {
   /// Makes `count` replicas that go on from where training stands. Each is made by the thread that
   /// drives it.
   void make_replicas(int count) {
-    if (static_cast<int>(replicas.size()) == count) return;
+    if (static_cast<int>(replicas.size()) == count && !apart) return;
     if (!replicas.empty()) start = replicas[0]->export_state();
     replicas.clear();
+    apart = false;
     std::vector<std::unique_ptr<Replica>> made(static_cast<std::size_t>(count));
-    const ReplicaSetup setup{model,        layout,           optimizer,
-                             options.seed, options.reduce,   options.bucket_bytes,
-                             options.l2,   options.clip_norm};
+    const ReplicaSetup setup{
+        .model = model,
+        .layout = layout,
+        .optimizer = optimizer,
+        .seed = options.seed,
+        .reduce = options.reduce,
+        .bucket_bytes = options.bucket_bytes,
+        .l2 = options.l2,
+        .clip_norm = options.clip_norm,
+        .precision = options.precision,
+        .residence = options.residence,
+        .graph = options.graph,
+        .stop_request = reinterpret_cast<const std::uint32_t*>(stop.device_address())};
     world.run(count, [&](Communicator& communicator) {
       const auto rank = static_cast<std::size_t>(communicator.rank());
       made[rank] = std::make_unique<Replica>(world.devices().list[rank], setup, start);
@@ -67,8 +79,25 @@ struct Trainer::Impl {
   }
 
   void for_each_replica(const std::function<void(Replica&, Communicator&)>& work) {
-    world.run(static_cast<int>(replicas.size()), [&](Communicator& communicator) {
-      work(*replicas[static_cast<std::size_t>(communicator.rank())], communicator);
+    try {
+      world.run(static_cast<int>(replicas.size()), [&](Communicator& communicator) {
+        work(*replicas[static_cast<std::size_t>(communicator.rank())], communicator);
+      });
+    } catch (...) {
+      // Threads stop at one step. GPUs that were cut off from each other may stop at two.
+      apart = replicas.size() > 1 && world.devices().list.front().kind == DeviceKind::cuda;
+      throw;
+    }
+  }
+
+  /// After a failed run that left the replicas at different steps: all go on from the first one's.
+  void bring_together() {
+    if (!apart) return;
+    make_replicas(static_cast<int>(replicas.size()));
+    epoch_open = false;
+    if (!train) return;
+    for_each_replica([&](Replica& replica, Communicator& communicator) {
+      replica.begin(*train, sharding, communicator);
     });
   }
 
@@ -108,12 +137,9 @@ struct Trainer::Impl {
     learning_rates.resize(static_cast<std::size_t>(steps));
     for (std::int64_t i = 0; i < steps; ++i)
       learning_rates[static_cast<std::size_t>(i)] = static_cast<float>(rate(i));
-    const EpochTables tables{.permutation = permutation.data(),
-                             .samples = train->size(),
-                             .learning_rates = learning_rates.data(),
-                             .steps = steps,
-                             .batch_size = sharding.batch_size};
-    for (const auto& replica : replicas) replica->open_epoch(tables, stop_flag());
+    for_each_replica([&](Replica& replica, Communicator&) {
+      replica.open_epoch({permutation, learning_rates});
+    });
     epoch_open = true;
   }
 
@@ -130,7 +156,9 @@ struct Trainer::Impl {
   void report_step(const Replica& replica) const;
   [[nodiscard]] EpochStats epoch_stats() const;
 
-  std::uint32_t* stop_flag() { return &stop; }
+  [[nodiscard]] std::atomic_ref<std::uint32_t> stop_flag() const {
+    return std::atomic_ref(*stop.as<std::uint32_t>());
+  }
 
   World& world;
   Sequential model;
@@ -148,10 +176,10 @@ struct Trainer::Impl {
   std::vector<std::int32_t> permutation;
   std::vector<float> learning_rates;
   bool epoch_open = false;
+  bool apart = false;        ///< replicas may have stopped at different steps
   double train_seconds = 0;  ///< of the open epoch so far
 
-  std::uint32_t stop =
-      0;  ///< read and written through std::atomic_ref: it is handed to devices as plain memory
+  HostBuffer stop;  ///< one word: above 0 when a stop was asked for; devices read it
   std::function<void(const EpochStats&)> on_epoch;
   std::function<void(const Progress&)> on_progress;
 };
@@ -159,22 +187,22 @@ struct Trainer::Impl {
 /// Runs `wanted` steps of the open epoch, or as many as it has left; fewer after a stop request.
 std::int64_t Trainer::Impl::run_in_epoch(std::int64_t wanted) {
   require_begun();
+  bring_together();
   const Clock::time_point begun = Clock::now();
   if (!epoch_open) open_epoch();
   const std::int64_t count = std::min(wanted, steps_left());
   if (count == 0) return 0;
   const std::int64_t first = state().step_in_epoch;
   for_each_replica([&](Replica& replica, Communicator& communicator) {
-    replica.thaw();
-    for (std::int64_t i = 0; i < count; ++i) {
-      replica.step(communicator);
-      // The reduced gradient is the same everywhere, so all replicas leave together.
-      if (replica.state().frozen != 0) throw NonFiniteError(nonfinite_message(replica));
-      if (communicator.rank() == 0 && on_progress) report_step(replica);
-      if (replica.sums().stop > 0) break;
-    }
+    replica.run(communicator, count, [&] {
+      if (communicator.rank() == 0 && on_progress && replica.state().frozen == 0) {
+        report_step(replica);
+      }
+    });
   });
   train_seconds += seconds_since(begun);
+  // The reduced gradient is the same everywhere, so all replicas have stopped at the same step.
+  if (state().frozen != 0) throw NonFiniteError(nonfinite_message(*replicas[0]));
   return static_cast<std::int64_t>(state().step_in_epoch) - first;
 }
 
@@ -252,7 +280,9 @@ void Trainer::begin(const Dataset& train, const BatchOptions& options) {
   impl.epoch_open = false;
   impl.train.reset();  // until the replicas are ready
   impl.make_replicas(sharding.replicas);
-  impl.for_each_replica([&](Replica& replica, Communicator&) { replica.begin(train, sharding); });
+  impl.for_each_replica([&](Replica& replica, Communicator& communicator) {
+    replica.begin(train, sharding, communicator);
+  });
   impl.train = train;
   impl.input_sample = train.sample_shape();
   impl.sharding = sharding;
@@ -285,6 +315,7 @@ EvalStats Trainer::evaluate(const Dataset& data) {
   const Clock::time_point begun = Clock::now();
   impl.check_fits(data);
   impl.input_sample = data.sample_shape();
+  impl.bring_together();
   const std::int64_t chunks = (data.size() + kEvaluationChunk - 1) / kEvaluationChunk;
   if (impl.replicas.empty()) {
     const std::int64_t most = impl.world.max_replicas();
@@ -302,8 +333,8 @@ EvalStats Trainer::evaluate(const Dataset& data) {
         impl.on_progress({Progress::Phase::evaluation, epoch, done, chunks, 0});
       }
     };
-    replica.evaluate(data, communicator.rank(), communicator.size(), chunk_done,
-                     sums[static_cast<std::size_t>(communicator.rank())]);
+    replica.evaluator().run(data, communicator.rank(), communicator.size(), chunk_done,
+                            sums[static_cast<std::size_t>(communicator.rank())]);
   });
   EvalStats stats;
   stats.samples = data.size();
@@ -376,15 +407,15 @@ FitResult Trainer::fit(const Dataset& train, const Dataset& validation, const Fi
 }
 
 void Trainer::request_stop() noexcept {
-  std::atomic_ref<std::uint32_t>(impl_->stop).store(1, std::memory_order_relaxed);
+  impl_->stop_flag().store(1, std::memory_order_relaxed);
 }
 
 bool Trainer::stop_requested() const noexcept {
-  return std::atomic_ref<std::uint32_t>(impl_->stop).load(std::memory_order_relaxed) != 0;
+  return impl_->stop_flag().load(std::memory_order_relaxed) != 0;
 }
 
 void Trainer::clear_stop() noexcept {
-  std::atomic_ref<std::uint32_t>(impl_->stop).store(0, std::memory_order_relaxed);
+  impl_->stop_flag().store(0, std::memory_order_relaxed);
 }
 
 Model Trainer::model() const {

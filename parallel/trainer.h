@@ -28,6 +28,9 @@ struct TrainerOptions {
   float l2 =
       0;  ///< weight of sum(w^2) / 2 over all weights, added to the loss as a term of its own
   float clip_norm = 0;  ///< largest global gradient norm; 0: no clipping
+  Precision precision = Precision::fp32;
+  Residence residence = Residence::automatic;  ///< of data sets, on CUDA
+  bool graph = true;  ///< on CUDA a step is one launch; the same bits without
 };
 
 /// How the samples of an epoch become steps.
@@ -110,7 +113,8 @@ class Trainer {
   /// nothing in training.
   EvalStats evaluate(const Dataset& data);
 
-  /// Asks training to stop after the current step. Safe from any thread and from signal handlers.
+  /// Asks training to stop after the current step; GPUs are a few dozen steps ahead of the host and
+  /// finish those. Safe from any thread and from signal handlers.
   void request_stop() noexcept;
   [[nodiscard]] bool stop_requested() const noexcept;
   /// Takes a stop request back; `fit` does so when it returns.

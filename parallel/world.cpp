@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/parallel/device_group.h"
 
 namespace lockstep {
 
@@ -55,6 +56,23 @@ Failure current_failure(int rank) {
   }
 }
 
+/// One kind of device, and no GPU twice.
+void check_devices(const std::vector<Device>& devices) {
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].kind != devices[0].kind) {
+      throw UsageError(message("world: ", devices[0].to_string(), " and ", devices[i].to_string(),
+                               " do not train together; name devices of one kind"));
+    }
+    if (devices[i].kind == DeviceKind::cpu) continue;
+    for (std::size_t j = 0; j < i; ++j) {
+      if (devices[j] == devices[i]) {
+        throw UsageError(
+            message("world: ", devices[i].to_string(), " is there twice; a GPU takes one replica"));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 struct World::Impl {
@@ -85,6 +103,25 @@ struct World::Impl {
     }
   }
 
+  /// Sees to it that several GPUs have a group, and nobody else.
+  void prepare_group(int replicas) {
+    if (group_size == replicas) return;
+    group.reset();
+    group_size = 0;
+    const std::vector<Device>& list = options.devices.list;
+    if (replicas == 1 || list.front().kind == DeviceKind::cpu) return;
+    group = make_device_group({list.begin(), list.begin() + replicas}, options.connect_limit,
+                              options.log);
+    group_size = replicas;
+  }
+
+  /// What is under way between GPUs ends without a result; the next run connects them anew.
+  void give_up_group() {
+    if (group != nullptr) group->fail();
+    group.reset();
+    group_size = 0;
+  }
+
   /// A worker: does its share of every run after the one numbered `seen`.
   void serve(int rank, std::uint64_t seen) {
     std::unique_lock lock(mutex);
@@ -106,7 +143,12 @@ struct World::Impl {
     const std::unique_ptr<Communicator> communicator =
         std::move(communicators[static_cast<std::size_t>(rank)]);
     try {
-      (*work)(*communicator);
+      const CurrentDevice current(options.devices.list[static_cast<std::size_t>(rank)]);
+      if (group == nullptr) {
+        (*work)(*communicator);
+      } else {
+        (*work)(*group->join(*communicator));
+      }
     } catch (...) {
       Failure failure = current_failure(rank);
       {
@@ -132,6 +174,9 @@ struct World::Impl {
   const std::function<void(Communicator&)>* work = nullptr;
   std::vector<std::unique_ptr<Communicator>> communicators;
 
+  std::unique_ptr<DeviceGroup> group;  ///< of several GPUs; kept from run to run
+  int group_size = 0;
+
   std::mutex failure_mutex;
   std::optional<Failure> first;  ///< failure of this run
 };
@@ -140,6 +185,7 @@ World::World(WorldOptions options) {
   if (options.devices.list.empty()) {
     throw UsageError("world: the list of devices is empty; name at least one, for example cpu:1");
   }
+  check_devices(options.devices.list);
   impl_ = std::make_unique<Impl>(std::move(options));
 }
 
@@ -174,6 +220,7 @@ void World::run(int replicas, const std::function<void(Communicator&)>& work) {
   } const end_of_run{impl.running};
 
   impl.start_threads(replicas);
+  impl.prepare_group(replicas);
   {
     const std::lock_guard lock(impl.mutex);
     impl.communicators = make_thread_communicators(replicas);
@@ -189,6 +236,7 @@ void World::run(int replicas, const std::function<void(Communicator&)>& work) {
     impl.done.wait(lock, [&] { return impl.busy == 0; });
   }
   if (impl.first) {
+    impl.give_up_group();
     const Failure failure = *std::exchange(impl.first, std::nullopt);
     const Device& device = devices().list[static_cast<std::size_t>(failure.rank)];
     failure.raise(message("rank ", failure.rank, " (", device.to_string(), "): ", failure.text));

@@ -1,6 +1,7 @@
 // All replicas that train together, and the threads that drive them.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +15,8 @@ namespace lockstep {
 struct WorldOptions {
   Devices devices = available_devices();
   LogSink log{};  ///< notices and warnings; nothing is printed
+  /// The longest that connecting several GPUs may take.
+  std::chrono::seconds connect_limit{120};
 };
 
 /// A set of devices with one thread per replica, started when first used and kept. Rank 0's work

@@ -1,0 +1,131 @@
+// The group of a world's GPUs: connects them, and joins a run's host communicators with them.
+#include "lockstep/parallel/nccl/group.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+
+#include "lockstep/core/error.h"
+#include "lockstep/parallel/nccl/connection.h"
+
+namespace lockstep::nccl {
+namespace {
+
+/// Host calls go to the threads' communicator, reductions to the GPUs.
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(Communicator& host, Connection& connection, std::uint64_t number)
+      : host_(host), connection_(connection), number_(number) {}
+
+  [[nodiscard]] int rank() const override { return host_.rank(); }
+  [[nodiscard]] int size() const override { return host_.size(); }
+
+  void reserve(std::int64_t floats) override {
+    connection_.reserve(floats);
+    host_.barrier();  // nobody allocates while another's devices wait for it in a reduction
+  }
+  void all_reduce(Context& context, float* data, std::int64_t count, bool ordered) override {
+    connection_.all_reduce(context, data, count, ordered);
+  }
+  void finish_reductions(Context& context) override { connection_.finish_reductions(context); }
+  void check() override {
+    host_.check();
+    connection_.check_health();
+  }
+  [[nodiscard]] std::uint64_t connection() const override { return number_; }
+
+  void all_gather_host(const void* send, void* recv, std::size_t bytes) override {
+    host_.all_gather_host(send, recv, bytes);
+  }
+  void broadcast_host(void* data, std::size_t bytes, int root) override {
+    host_.broadcast_host(data, bytes, root);
+  }
+  void barrier() override { host_.barrier(); }
+
+  void abort() noexcept override { host_.abort(); }
+
+ private:
+  Communicator& host_;
+  Connection& connection_;
+  std::uint64_t number_;
+};
+
+void warn_about_environment(const LogSink& log) {
+  if (!log) return;
+  for (const char* name : {"NCCL_NVLS_ENABLE", "NCCL_GRAPH_MIXING_SUPPORT"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && std::string_view(value) == "0") continue;
+    log(LogLevel::warning,
+        message("set ", name, "=0 before the program starts: without it ",
+                std::string_view(name) == "NCCL_NVLS_ENABLE" ? "sums may differ from run to run"
+                                                             : "every step has extra launches"));
+  }
+}
+
+class Group final : public DeviceGroup {
+ public:
+  Group(std::vector<Device> devices, std::chrono::seconds limit)
+      : devices_(std::move(devices)), limit_(limit), connections_(devices_.size()) {
+    static std::atomic<std::uint64_t> groups{0};
+    number_ = ++groups;
+  }
+
+  /// All ends at once, each with its own device: NCCL's leave-taking is collective.
+  ~Group() override {
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < connections_.size(); ++rank) {
+      if (connections_[rank] == nullptr) continue;
+      if (failed_) connections_[rank]->fail();
+      threads.emplace_back([this, rank] {
+        const CurrentDevice current(devices_[rank]);
+        connections_[rank].reset();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  [[nodiscard]] std::unique_ptr<Communicator> join(Communicator& host) override {
+    const auto rank = static_cast<std::size_t>(host.rank());
+    if (connections_[rank] == nullptr) connect(rank, host);
+    return std::make_unique<NcclCommunicator>(host, *connections_[rank], number_);
+  }
+
+  void fail() noexcept override { failed_ = true; }
+
+ private:
+  void connect(std::size_t rank, Communicator& host) {
+    ncclUniqueId id{};
+    if (rank == 0) check(ncclGetUniqueId(&id), "the id of a group of GPUs");
+    host.broadcast_host(&id, sizeof id, 0);
+    const Deadline deadline = std::chrono::steady_clock::now() + limit_;
+    connections_[rank] = std::make_unique<Connection>(devices_[rank], id, host.rank(), host.size(),
+                                                      deadline, [&] { host.check(); });
+    host.barrier();
+  }
+
+  std::vector<Device> devices_;
+  std::chrono::seconds limit_;
+  std::uint64_t number_ = 0;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceGroup> make_group(const std::vector<Device>& devices,
+                                        std::chrono::seconds limit, const LogSink& log) {
+  int version = 0;
+  check(ncclGetVersion(&version), "NCCL");
+  if (version < NCCL_VERSION_CODE) {
+    throw DeviceError(message("NCCL: the library is version ", version,
+                              ", older than that this build was made for (", NCCL_VERSION_CODE,
+                              "); put the right libnccl.so.2 in front of the library path"));
+  }
+  warn_about_environment(log);
+  return std::make_unique<Group>(devices, limit);
+}
+
+}  // namespace lockstep::nccl

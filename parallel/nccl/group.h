@@ -1,0 +1,16 @@
+// GPUs connected by NCCL. No NCCL type: builds without it compile the caller too. Internal.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "lockstep/parallel/device_group.h"
+
+namespace lockstep::nccl {
+
+[[nodiscard]] std::unique_ptr<DeviceGroup> make_group(const std::vector<Device>& devices,
+                                                      std::chrono::seconds limit,
+                                                      const LogSink& log);
+
+}  // namespace lockstep::nccl
