@@ -1,5 +1,7 @@
 #include "nccl/communicator.h"
 
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "runtime/device_api.h"
@@ -8,6 +10,11 @@ namespace cusim {
 namespace {
 
 thread_local std::string last_error_text;
+
+bool mixing_support() {
+  const char* text = std::getenv("NCCL_GRAPH_MIXING_SUPPORT");
+  return !text || std::string_view(text) != "0";
+}
 
 /// Exists as long as an operation does: its copies are held by the operation's own copies.
 class OperationCount {
@@ -35,6 +42,18 @@ const std::string& last_error() {
   return last_error_text;
 }
 
+void Membership::meet(const Collective& collective) {
+  struct Landing {
+    ~Landing() {
+      if (captured) launched.fetch_sub(1, std::memory_order_relaxed);
+    }
+    const bool captured;
+    std::atomic<int>& launched;
+  };
+  const Landing landing{collective.captured, launched_};
+  clique_->meet(rank_, collective);
+}
+
 void Membership::remove_operation() {
   if (operations_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const std::lock_guard lock(mutex_);
@@ -56,6 +75,7 @@ ncclComm::ncclComm(std::shared_ptr<cusim::Clique> clique, int rank, int device, 
       rank_(rank),
       device_(device),
       blocking_(blocking),
+      mixing_(cusim::mixing_support()),
       start_deadline_(std::chrono::steady_clock::now() + cusim::wait_limit()) {}
 
 ncclResult_t ncclComm::start() {
@@ -135,14 +155,23 @@ ncclResult_t ncclComm::submit(const char* call, const cusim::Collective& collect
 ncclResult_t ncclComm::enqueue(const char* call, cusim::Collective collective,
                                cudaStream_t stream) {
   collective.captured = cusim::capturing(stream);
+  if (!collective.captured && !mixing_ && membership_->has_launches()) {
+    return refuse(ncclInvalidUsage,
+                  std::string(call) +
+                      ": NCCL_GRAPH_MIXING_SUPPORT is 0, so no call may be made while a launched "
+                      "graph has collectives of the communicator outstanding");
+  }
   if (!collective.captured) collective.turn = turns_++;
   cusim::count("collectives");
-  const cudaError_t error =
-      cusim::enqueue(stream, {cusim::Kind::collective, call,
-                              [membership = membership_, collective,
-                               existence = std::make_shared<cusim::OperationCount>(membership_)] {
-                                membership->meet(collective);
-                              }});
+  cusim::Operation operation{.kind = cusim::Kind::collective,
+                             .name = call,
+                             .run = [membership = membership_, collective,
+                                     existence = std::make_shared<cusim::OperationCount>(
+                                         membership_)] { membership->meet(collective); }};
+  if (collective.captured) {
+    operation.launched = [membership = membership_] { membership->launch(); };
+  }
+  const cudaError_t error = cusim::enqueue(stream, std::move(operation));
   if (error == cudaSuccess) return ncclSuccess;
   if (!collective.captured) --turns_;
   return refuse(ncclUnhandledCudaError, std::string(call) + ": " + cudaGetErrorString(error));

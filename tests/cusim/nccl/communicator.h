@@ -29,7 +29,12 @@ class Membership {
  public:
   Membership(std::shared_ptr<Clique> clique, int rank) : clique_(std::move(clique)), rank_(rank) {}
 
-  void meet(const Collective& collective) { clique_->meet(rank_, collective); }
+  /// Takes part in a collective, on the thread of its stream.
+  void meet(const Collective& collective);
+
+  /// Counts a collective of a graph that has been launched, until it has met.
+  void launch() { launched_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] bool has_launches() const { return launched_.load(std::memory_order_relaxed) > 0; }
 
   /// Counts an operation that exists, on a stream or in a graph.
   void add_operation() { operations_.fetch_add(1, std::memory_order_relaxed); }
@@ -42,6 +47,7 @@ class Membership {
   std::shared_ptr<Clique> clique_;
   const int rank_;
   std::atomic<int> operations_{0};
+  std::atomic<int> launched_{0};
   std::mutex mutex_;
   std::condition_variable none_;
 };
@@ -91,6 +97,7 @@ struct ncclComm {
   const int rank_;
   const int device_;
   const bool blocking_;
+  const bool mixing_;  ///< calls may be mixed with graph launches (NCCL_GRAPH_MIXING_SUPPORT)
   const std::chrono::steady_clock::time_point start_deadline_;
   std::atomic<bool> started_{false};  ///< all ranks have joined
   std::atomic<Life> life_{Life::kAlive};

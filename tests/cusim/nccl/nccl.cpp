@@ -32,7 +32,7 @@
 namespace cusim {
 namespace {
 
-/// All communicators ever made, and the cliques that are not complete.
+/// All communicators and cliques ever made.
 class Registry {
  public:
   static Registry& instance() {
@@ -49,7 +49,7 @@ class Registry {
 
   ncclComm* add(std::unique_ptr<ncclComm> communicator) {
     const std::lock_guard lock(mutex_);
-    return communicators_.insert(communicator.release()).first.operator*();
+    return *communicators_.insert(communicator.release()).first;
   }
 
   /// The communicator, or null for a handle that never was one.
@@ -112,9 +112,9 @@ ncclResult_t init_rank(const char* call, ncclComm_t* handle, int ranks, const nc
   return result == ncclSuccess ? start_in_group(**handle) : fail_group(result);
 }
 
-/// A range of memory; ranges of different calls may be equal, but not overlap in part.
-bool overlap_in_part(const std::byte* a, std::size_t a_bytes, const std::byte* b,
-                     std::size_t b_bytes, std::ptrdiff_t allowed) {
+/// Whether two ranges of memory overlap, other than with `a` at distance `allowed` from `b`.
+bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes,
+             std::ptrdiff_t allowed) {
   return b < a + a_bytes && a < b + b_bytes && a - b != allowed;
 }
 
@@ -154,9 +154,8 @@ ncclResult_t communicate(const char* call, ncclComm_t handle, CollectiveKind kin
   const std::ptrdiff_t in_place = kind == CollectiveKind::kAllGather       ? shift
                                   : kind == CollectiveKind::kReduceScatter ? -shift
                                                                            : 0;
-  if (sends &&
-      overlap_in_part(collective.send, collective.send_count(ranks) * bytes, collective.receive,
-                      collective.receive_count(ranks) * bytes, in_place)) {
+  if (sends && overlap(collective.send, collective.send_count(ranks) * bytes, collective.receive,
+                       collective.receive_count(ranks) * bytes, in_place)) {
     return no(ncclInvalidArgument, "the buffers overlap and are not in place");
   }
   int code = 0;

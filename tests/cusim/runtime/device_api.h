@@ -23,7 +23,8 @@ struct Operation {
   Kind kind;
   std::string name;
   std::function<void()> run;
-  bool always = false;  ///< runs on a failed device too; others are skipped there
+  bool always = false;               ///< runs on a failed device too; others are skipped there
+  std::function<void()> launched{};  ///< of a captured operation: called at each cudaGraphLaunch
 };
 
 /// Puts an operation on a stream, or into the graph when the stream is capturing; counts it

@@ -95,6 +95,9 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) 
     require(!stream.capture.load(std::memory_order_acquire), cudaErrorNotSupported);
     // Launches of one executable graph never overlap, whatever streams they are on.
     const std::lock_guard lock(exec.mutex);
+    for (const CUgraphNode_st& node : exec.graph.nodes) {
+      if (node.operation.launched) node.operation.launched();
+    }
     submit(stream, {.kind = Kind::graph,
                     .name = "graph",
                     .run = [&exec, before = exec.last_launch, id = stream.id()] {
