@@ -18,6 +18,7 @@ extern "C" {
 ///   graph_launches, graph_instantiates, graph_nodes (executed), kernels_run (executed)
 ///   mallocs, frees, host_allocs
 ///   stream_syncs, device_syncs, event_syncs, event_records, event_waits
+///   host_functions, graph_uploads
 /// The simulated libraries add their own (see there).
 uint64_t cusim_counter(const char* name);
 void cusim_reset_counters(void);

@@ -114,11 +114,12 @@ void synchronize(Stream& stream) {
 }
 
 cudaError_t enqueue(cudaStream_t stream, Operation operation) {
-  return api("", [&] { submit(resolve(stream), std::move(operation)); });
+  return api("enqueue", [&] { submit(resolve(stream), std::move(operation)); });
 }
 
 bool capturing(cudaStream_t stream) {
-  return resolve(stream).capture.load(std::memory_order_acquire) != nullptr;
+  return stream_device(stream) >= 0 &&
+         resolve(stream).capture.load(std::memory_order_acquire) != nullptr;
 }
 
 int stream_device(cudaStream_t stream) {

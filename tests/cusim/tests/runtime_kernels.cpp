@@ -26,6 +26,7 @@ Stub count_even{"count_even"};
 Stub half_warp_shuffles{"half_warp_shuffles"};
 Stub half_block_waits{"half_block_waits"};
 Stub throws{"throws"};
+Stub read_neighbour{"read_neighbour"};
 Stub add_variable{"add_variable"};
 Stub missing{"missing"};
 Stub big_shared{"big_shared"};
@@ -117,6 +118,18 @@ void run_throws(const LaunchContext& launch) {
   throw KernelError{argument<int>(launch, 0), "as asked"};
 }
 
+void run_read_neighbour(const LaunchContext& launch) {
+  auto* out = argument<int*>(launch, 0);
+  const auto wait = argument<int>(launch, 1);
+  run_grid(launch, launch.block.x * sizeof(int), [&] {
+    auto* shared = reinterpret_cast<int*>(current_block->shared);
+    const unsigned i = current_thread->index.x;
+    shared[i] = static_cast<int>(i);
+    if (wait) current_block->barrier();
+    global(out + i) = shared[(i + 1) % launch.block.x];
+  });
+}
+
 void run_add_variable(const LaunchContext& launch) {
   auto* x = argument<float*>(launch, 0);
   run_grid(launch, 0, [&] {
@@ -130,6 +143,7 @@ void run_nothing(const LaunchContext&) {}
 
 constexpr unsigned kPointer[] = {8};
 constexpr unsigned kInt[] = {4};
+constexpr unsigned kPointerInt[] = {8, 4};
 constexpr unsigned kPointerFloatInt[] = {8, 4, 4};
 constexpr float kInitialBias = 2;
 
@@ -141,17 +155,20 @@ constexpr KernelInfo kKernels[] = {
     {"half_warp_shuffles", 0, nullptr, 0, run_half_warp_shuffles},
     {"half_block_waits", 0, nullptr, 0, run_half_block_waits},
     {"throws", 1, kInt, 0, run_throws},
+    {"read_neighbour", 2, kPointerInt, 0, run_read_neighbour},
     {"add_variable", 1, kPointer, 0, run_add_variable},
     {"big_shared", 0, nullptr, 40 << 10, run_nothing},
 };
 constexpr VariableInfo kVariables[] = {{"bias", sizeof(float), &kInitialBias, sizeof(float), 0}};
-constexpr ModuleInfo kModule{"test", kKernels, 9, kVariables, 1, sizeof(float)};
+constexpr ModuleInfo kModule{
+    "test", kKernels, std::size(kKernels), kVariables, std::size(kVariables), sizeof(float)};
 
 const bool registered = [] {
   cusim_register_module(&kModule);
   void** handle = __cudaRegisterFatBinary(nullptr);
-  for (Stub* stub : {&add, &block_sum, &rotate_warp, &count_even, &half_warp_shuffles,
-                     &half_block_waits, &throws, &add_variable, &missing, &big_shared}) {
+  for (Stub* stub :
+       {&add, &block_sum, &rotate_warp, &count_even, &half_warp_shuffles, &half_block_waits,
+        &throws, &read_neighbour, &add_variable, &missing, &big_shared}) {
     __cudaRegisterFunction(handle, reinterpret_cast<const char*>(stub), nullptr, stub->name, -1,
                            nullptr, nullptr, nullptr, nullptr, nullptr);
   }

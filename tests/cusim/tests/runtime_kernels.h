@@ -25,9 +25,11 @@ extern Stub count_even;   ///< (int* out): out[thread] = threads with an even in
 extern Stub half_warp_shuffles;  ///< (): a shuffle of a full warp that 16 lanes never reach
 extern Stub half_block_waits;    ///< (): half of the threads stand at a warp barrier without peers
 extern Stub throws;              ///< (int code): fails with that error
-extern Stub add_variable;        ///< (float* x): x[0] += the __device__ variable `bias`
-extern Stub missing;             ///< registered, but in no module
-extern Stub big_shared;          ///< (): 40 KiB of static shared memory
+extern Stub read_neighbour;  ///< (int* out, int wait): out[i] = what thread i + 1 wrote to shared
+                             ///< memory, after a barrier if `wait`
+extern Stub add_variable;    ///< (float* x): x[0] += the __device__ variable `bias`
+extern Stub missing;         ///< registered, but in no module
+extern Stub big_shared;      ///< (): 40 KiB of static shared memory
 
 /// The __device__ variable `bias` of the kernels, 2 at first on every device.
 extern float bias;
