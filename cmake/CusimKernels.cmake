@@ -13,9 +13,9 @@ function(cusim_kernels name arch)
     foreach(source ${sources})
       get_filename_component(source ${source} ABSOLUTE BASE_DIR ${folder})
       file(RELATIVE_PATH source ${folder} ${source})
-      string(REPLACE "../" "__/" source ${source})  # as CMake names objects
+      string(REPLACE "../" "" source ${source})  # the end of the object's path, whatever CMake puts before it
       string(REPLACE "." "[.]" pattern "${source}")
-      set(object "$<FILTER:$<TARGET_OBJECTS:${library}>,INCLUDE,[.]dir/${pattern}[.]o$>")
+      set(object "$<FILTER:$<TARGET_OBJECTS:${library}>,INCLUDE,/${pattern}[.]o$>")
       set(translation ${CMAKE_CURRENT_BINARY_DIR}/${name}/${source}.cpp)
       get_filename_component(translation_folder ${translation} DIRECTORY)
       file(MAKE_DIRECTORY ${translation_folder})

@@ -47,7 +47,8 @@ FunctionWriter::FunctionWriter(const Function& function, Names names,
 }
 
 std::string FunctionWriter::write() {
-  text_ = signature(function_) + " {\n[[maybe_unused]] Ignored ignored;\n";
+  text_ = signature(function_) +
+          " {\n[[maybe_unused]] Ignored ignored;\n[[maybe_unused]] bool carry = false;\n";
   for (const Statement& statement : function_.body) {
     std::visit([this](const auto& one) { write(one); }, statement);
   }

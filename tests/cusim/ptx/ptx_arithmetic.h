@@ -79,6 +79,25 @@ inline Wide<T> multiply_wide_add(T a, T b, R addend) {
   return add(multiply_wide(a, b), as<Wide<T>>(addend));
 }
 
+/// a + b + carry_in; with kCarryOut `carry_out` tells whether that did not fit.
+template <bool kCarryOut, class T>
+inline T add_carry(T a, T b, bool carry_in, bool& carry_out) {
+  using U = Unsigned<T>;
+  const auto sum = static_cast<U>(static_cast<U>(a) + static_cast<U>(b));
+  const auto total = static_cast<U>(sum + carry_in);
+  if (kCarryOut) carry_out = sum < static_cast<U>(a) || total < sum;
+  return static_cast<T>(total);
+}
+/// a - b - borrow_in, the same.
+template <bool kBorrowOut, class T>
+inline T subtract_borrow(T a, T b, bool borrow_in, bool& borrow_out) {
+  using U = Unsigned<T>;
+  const auto difference = static_cast<U>(static_cast<U>(a) - static_cast<U>(b));
+  const auto total = static_cast<U>(difference - borrow_in);
+  if (kBorrowOut) borrow_out = static_cast<U>(a) < static_cast<U>(b) || difference < total;
+  return static_cast<T>(total);
+}
+
 /// Division by 0 gives all ones, its remainder the dividend, as on a GPU.
 template <class T>
 inline T divide(T a, T b) {

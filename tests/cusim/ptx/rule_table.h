@@ -13,7 +13,8 @@
 //   $1{}         all elements of the vector operand 1, separated by commas
 //   $0 = x       sets the register; small integers are widened by their sign
 //   $0[] and #   a statement with [] is repeated for each element; # counts them
-// Everything else is C++ against ptx_runtime.h, where the functions are described.
+// Everything else is C++ against ptx_runtime.h, where the functions are described; `frame`, `carry`
+// and `ignored` are variables of every function.
 #pragma once
 
 #include <array>
@@ -89,6 +90,14 @@ inline constexpr Rule kArithmetic[] = {
     {"rem.I", "$0 = remainder($1, $2)"},
     {"div.DIVISION[.ftz].f32", "$0 = $1 / $2"},
     {"div.rn.f64", "$0 = $1 / $2"},
+    {"add.cc.I", "$0 = add_carry<true>($1, $2, false, carry)"},
+    {"addc[.cc].I", "$0 = add_carry<$cc>($1, $2, carry, carry)"},
+    {"sub.cc.I", "$0 = subtract_borrow<true>($1, $2, false, carry)"},
+    {"subc[.cc].I", "$0 = subtract_borrow<$cc>($1, $2, carry, carry)"},
+    {"mad.lo.cc.I", "$0 = add_carry<true>(multiply_low($1, $2), $3, false, carry)"},
+    {"mad.hi.cc.I", "$0 = add_carry<true>(multiply_high($1, $2), $3, false, carry)"},
+    {"madc.lo[.cc].I", "$0 = add_carry<$cc>(multiply_low($1, $2), $3, carry, carry)"},
+    {"madc.hi[.cc].I", "$0 = add_carry<$cc>(multiply_high($1, $2), $3, carry, carry)"},
     {"abs.I", "$0 = absolute($1)"},
     {"abs[.ftz].F", "$0 = std::abs($1)"},
     {"neg.I", "$0 = negate($1)"},
