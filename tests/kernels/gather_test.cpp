@@ -1,7 +1,6 @@
 #include "lockstep/kernels/gather.h"
 
-#include <algorithm>
-
+#include "kernels/gather_cases.h"
 #include "kernels/samples.h"
 #include "support/throws.h"
 
@@ -9,42 +8,6 @@ using namespace lockstep;
 using namespace lockstep::test;
 
 namespace {
-
-constexpr std::int64_t kSoftClasses = 3;
-
-/// A small data set with every kind of sample and target.
-struct Data {
-  std::int64_t count, features;
-  std::vector<std::uint8_t> bytes;
-  std::vector<float> floats;
-  std::vector<std::int32_t> classes;
-  std::vector<float> soft;
-
-  Data(std::int64_t n, std::int64_t f)
-      : count(n),
-        features(f),
-        floats(random_values(n * f, 1)),
-        soft(random_values(n * kSoftClasses, 2, 0, 1)) {
-    for (const float value : random_values(n * f, 3, 0, 256))
-      bytes.push_back(static_cast<std::uint8_t>(value));
-    for (std::int64_t i = 0; i < n; ++i) classes.push_back(static_cast<std::int32_t>(i % 10 + 1));
-  }
-  [[nodiscard]] DeviceSamples with_bytes() const {
-    return {.bytes = bytes.data(),
-            .classes = classes.data(),
-            .count = count,
-            .features = features,
-            .scale = 1.0F / 255.0F};
-  }
-  [[nodiscard]] DeviceSamples with_floats() const {
-    return {.floats = floats.data(),
-            .soft = soft.data(),
-            .count = count,
-            .features = features,
-            .soft_classes = kSoftClasses,
-            .scale = 99.0F};
-  }
-};
 
 struct Block {
   std::int64_t places, features;
@@ -63,36 +26,12 @@ struct Block {
   }
 };
 
-std::vector<std::int32_t> backwards(std::int64_t count) {
-  std::vector<std::int32_t> permutation;
-  for (std::int64_t i = count; i-- > 0;) permutation.push_back(static_cast<std::int32_t>(i));
-  return permutation;
-}
-
+/// The values of the block in the order of its samples.
 void check_block(const Data& data, const Block& block, bool bytes,
                  const std::vector<std::int32_t>& expected) {
-  REQUIRE(block.index == expected);
-  for (std::int64_t n = 0; n < block.places; ++n) {
-    const std::int32_t sample = expected[static_cast<std::size_t>(n)];
-    for (std::int64_t e = 0; e < block.features; ++e) {
-      float want = 0;
-      const auto at = static_cast<std::size_t>(sample * block.features + e);
-      if (sample >= 0)
-        want = bytes ? static_cast<float>(data.bytes[at]) * (1.0F / 255.0F) : data.floats[at];
-      INFO("place " << n << ", element " << e << " of " << block.features);
-      REQUIRE(block.x[n16_index(block.features, n, e)] == want);
-    }
-    if (bytes) {
-      REQUIRE(block.classes[static_cast<std::size_t>(n)] ==
-              (sample < 0 ? 0 : data.classes[static_cast<std::size_t>(sample)]));
-    } else {
-      for (std::int64_t c = 0; c < kSoftClasses; ++c) {
-        REQUIRE(
-            block.soft[static_cast<std::size_t>(n * kSoftClasses + c)] ==
-            (sample < 0 ? 0.0F : data.soft[static_cast<std::size_t>(sample * kSoftClasses + c)]));
-      }
-    }
-  }
+  check_gathered(
+      data, bytes, expected,
+      {from_n16(block.x, {block.places, block.features}), block.soft, block.index, block.classes});
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "lockstep/kernels/reduce.h"
 
+#include "kernels/optimize_cases.h"
 #include "kernels/samples.h"
 #include "support/throws.h"
 
@@ -13,141 +14,31 @@ using namespace lockstep::test;
 
 namespace {
 
-constexpr int kSteps = 50;
-const std::vector<std::int64_t> kCounts = {1, 15, 16, 17, 100};
-
-using Doubles = std::vector<double>;
-
-/// What both trainers start from and see: gradients of one step each, decay for every other
-/// element.
-struct Problem {
-  std::int64_t count;
-  std::vector<float> start, mask;
-
-  explicit Problem(std::int64_t n) : count(n), start(random_values(n, 1)) {
-    for (std::int64_t i = 0; i < n; ++i) mask.push_back(i % 2 == 0 ? 1.0F : 0.0F);
-  }
-  [[nodiscard]] std::vector<float> grads(int step) const {
-    std::vector<float> g = random_values(count, 100 + static_cast<std::uint64_t>(step));
-    for (std::size_t i = 0; i < g.size(); ++i) g[i] *= i % 3 == 0 ? 1e-4F : 1.0F;
-    return g;
-  }
-  [[nodiscard]] static StepState state(int step) {
-    StepState s;
-    s.step = static_cast<std::uint64_t>(step);
-    s.learning_rate = step < 20 ? 0.01F : 0.003F;
-    s.clip_factor = step % 4 == 0 ? 0.5F : 1.0F;
-    return s;
-  }
-};
-
-void check_close(const std::vector<float>& params, const Doubles& expected) {
-  double error = 0;
-  double size = 0;
-  for (std::size_t i = 0; i < params.size(); ++i) {
-    REQUIRE(std::isfinite(params[i]));
-    error += (params[i] - expected[i]) * (params[i] - expected[i]);
-    size += expected[i] * expected[i];
-  }
-  REQUIRE(std::sqrt(error) <= 2e-6 * std::sqrt(size));
-}
-
-/// Adam and AdamW as the papers write them, in double.
-Doubles reference_adam(const Problem& problem, const AdamParameters& adam) {
-  const double beta1 = adam.beta1, beta2 = adam.beta2, epsilon = adam.epsilon;
-  Doubles p(problem.start.begin(), problem.start.end());
-  Doubles m(p.size()), v(p.size());
-  for (int step = 0; step < kSteps; ++step) {
-    const StepState state = Problem::state(step);
-    const std::vector<float> grads = problem.grads(step);
-    const double rate = state.learning_rate;
-    const double c1 = 1 - std::pow(beta1, step + 1), c2 = 1 - std::pow(beta2, step + 1);
-    for (std::size_t i = 0; i < p.size(); ++i) {
-      const double g = static_cast<double>(grads[i]) * state.clip_factor;
-      m[i] = beta1 * m[i] + (1 - beta1) * g;
-      v[i] = beta2 * v[i] + (1 - beta2) * g * g;
-      p[i] -= rate * adam.weight_decay * problem.mask[i] * p[i];
-      p[i] -= adam.epsilon_place == EpsilonPlace::outside
-                  ? rate * (m[i] / c1) / (std::sqrt(v[i] / c2) + epsilon)
-                  : rate * std::sqrt(c2) / c1 * m[i] / (std::sqrt(v[i]) + epsilon);
-    }
-  }
-  return p;
-}
-
-Doubles reference_sgd(const Problem& problem, const SgdParameters& sgd) {
-  Doubles p(problem.start.begin(), problem.start.end());
-  Doubles velocity(p.size());
-  for (int step = 0; step < kSteps; ++step) {
-    const StepState state = Problem::state(step);
-    const std::vector<float> grads = problem.grads(step);
-    for (std::size_t i = 0; i < p.size(); ++i) {
-      const double g = static_cast<double>(grads[i]) * state.clip_factor;
-      velocity[i] = sgd.momentum * velocity[i] + g;
-      p[i] -= state.learning_rate * (sgd.nesterov ? g + sgd.momentum * velocity[i] : velocity[i]);
-    }
-  }
-  return p;
-}
-
 /// Three arenas that an optimizer changes.
 struct Arenas {
   std::vector<float> params, first, second;
   explicit Arenas(const Problem& problem)
       : params(problem.start), first(problem.start.size()), second(problem.start.size()) {}
+  [[nodiscard]] ArenaPointers with(const Problem& problem, const std::vector<float>& grads) {
+    return {grads.data(), problem.mask.data(), params.data(), first.data(), second.data()};
+  }
   friend bool operator==(const Arenas& a, const Arenas& b) {
     return same_bits(a.params, b.params) && same_bits(a.first, b.first) &&
            same_bits(a.second, b.second);
   }
 };
 
-struct AdamCase {
-  AdamParameters parameters;
-  void update(Context& context, const Problem& problem, const StepState& state,
-              const std::vector<float>& grads, Arenas& arenas, std::int64_t begin,
-              std::int64_t end) const {
-    const float* mask = parameters.weight_decay > 0 ? problem.mask.data() + begin : nullptr;
-    adam_update(context, parameters, &state, grads.data() + begin, mask,
-                arenas.params.data() + begin, arenas.first.data() + begin,
-                arenas.second.data() + begin, end - begin);
-  }
-};
-
-struct SgdCase {
-  SgdParameters parameters;
-  void update(Context& context, const Problem&, const StepState& state,
-              const std::vector<float>& grads, Arenas& arenas, std::int64_t begin,
-              std::int64_t end) const {
-    float* velocity = parameters.momentum > 0 ? arenas.first.data() + begin : nullptr;
-    sgd_update(context, parameters, &state, grads.data() + begin, arenas.params.data() + begin,
-               velocity, end - begin);
-  }
-};
-
-const std::vector<AdamCase> kAdamCases = {
-    {{}},
-    {{.epsilon = 1e-3F}},
-    {{.epsilon = 1e-3F, .epsilon_place = EpsilonPlace::inside}},
-    {{.beta1 = 0.8F, .beta2 = 0.95F, .weight_decay = 0.5F}},
-    {{.beta1 = 0.0F,
-      .beta2 = 0.0F,
-      .epsilon = 0.1F,
-      .epsilon_place = EpsilonPlace::inside,
-      .weight_decay = 0.1F}}};
-const std::vector<SgdCase> kSgdCases = {
-    {{}}, {{.momentum = 0.9F}}, {{.momentum = 0.9F, .nesterov = true}}};
-
 /// Trains on the whole arena and beside it range by range, and compares the two bit by bit.
 template <class Case>
 std::vector<float> train(Context& context, const Case& optimizer, const Problem& problem) {
   Arenas whole(problem), parts(problem);
   const std::vector<std::int64_t> cuts = {0, problem.count / 3, problem.count / 2, problem.count};
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kOptimizerSteps; ++step) {
     const StepState state = Problem::state(step);
     const std::vector<float> grads = problem.grads(step);
-    optimizer.update(context, problem, state, grads, whole, 0, problem.count);
+    optimizer.update(context, &state, whole.with(problem, grads), 0, problem.count);
     for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-      optimizer.update(context, problem, state, grads, parts, cuts[i], cuts[i + 1]);
+      optimizer.update(context, &state, parts.with(problem, grads), cuts[i], cuts[i + 1]);
     }
     REQUIRE(parts == whole);
   }
@@ -158,12 +49,14 @@ template <class Case>
 void check_frozen(Context& context, const Case& optimizer) {
   const Problem problem(37);
   Arenas arenas(problem);
-  optimizer.update(context, problem, Problem::state(0), problem.grads(0), arenas, 0, 37);
+  const StepState first = Problem::state(0);
+  const std::vector<float> grads = problem.grads(0), rubbish = not_written(37);
+  optimizer.update(context, &first, arenas.with(problem, grads), 0, 37);
   const Arenas before = arenas;
   StepState frozen = Problem::state(1);
   frozen.frozen = 1;
   frozen.clip_factor = kNan;
-  optimizer.update(context, problem, frozen, not_written(37), arenas, 0, 37);
+  optimizer.update(context, &frozen, arenas.with(problem, rubbish), 0, 37);
   CHECK(arenas == before);
 }
 
@@ -173,10 +66,10 @@ TEST_CASE("adam and adamw follow a trainer in double, and a range of the arena c
           "[kernels]") {
   for_each_set([](Context& context) {
     for (const AdamCase& adam : kAdamCases) {
-      for (const std::int64_t count : kCounts) {
+      for (const std::int64_t count : kOptimizerCounts) {
         INFO("case " << &adam - kAdamCases.data() << ", count " << count);
         const Problem problem(count);
-        check_close(train(context, adam, problem), reference_adam(problem, adam.parameters));
+        check_close(train(context, adam, problem), trained_in_double(problem, adam));
       }
     }
   });
@@ -185,10 +78,10 @@ TEST_CASE("adam and adamw follow a trainer in double, and a range of the arena c
 TEST_CASE("sgd with its kinds of momentum follows a trainer in double", "[kernels]") {
   for_each_set([](Context& context) {
     for (const SgdCase& sgd : kSgdCases) {
-      for (const std::int64_t count : kCounts) {
+      for (const std::int64_t count : kOptimizerCounts) {
         INFO("case " << &sgd - kSgdCases.data() << ", count " << count);
         const Problem problem(count);
-        check_close(train(context, sgd, problem), reference_sgd(problem, sgd.parameters));
+        check_close(train(context, sgd, problem), trained_in_double(problem, sgd));
       }
     }
   });
@@ -234,7 +127,7 @@ TEST_CASE("a frozen step leaves parameters and moments as they are, NaN gradient
 
 TEST_CASE("the L2 gradient is added element by element", "[kernels]") {
   for_each_set([](Context& context) {
-    for (const std::int64_t count : kCounts) {
+    for (const std::int64_t count : kOptimizerCounts) {
       const std::vector<float> factor = random_values(count, 1, 0, 0.1F);
       const std::vector<float> params = random_values(count, 2);
       const std::vector<float> before = random_values(count, 3);
@@ -286,6 +179,14 @@ TEST_CASE("measure_gradient clips what is too long and freezes on what is not fi
       CHECK_FALSE(std::isfinite(state.grad_norm));
     }
     CHECK(measure(std::vector<float>(100, 1e30F), 0).grad_norm == Approx(1e31));
+
+    // A reduction that was cut off freezes too.
+    for (const std::uint32_t abandoned : {0U, 1U}) {
+      StepState state;
+      std::vector<double> scratch(static_cast<std::size_t>(sum_scratch_doubles(2)));
+      measure_gradient(context, grads.data(), 2, 0, scratch.data(), &state, &abandoned);
+      CHECK(state.frozen == abandoned);
+    }
   });
 }
 

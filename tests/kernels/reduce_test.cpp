@@ -1,9 +1,9 @@
 #include "lockstep/kernels/reduce.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
+#include "kernels/reduce_cases.h"
 #include "kernels/samples.h"
 #include "support/throws.h"
 
@@ -11,16 +11,6 @@ using namespace lockstep;
 using namespace lockstep::test;
 
 namespace {
-
-const std::vector<std::int64_t> kCounts = {0,    1,    15,   16,           17,
-                                           4095, 4096, 4097, 3 * 4096 + 5, 7 * 4096};
-
-/// The scratch as it must be before the first use: the tickets 0, the rest anything.
-std::vector<double> scratch_for(std::int64_t count) {
-  std::vector<double> scratch(static_cast<std::size_t>(sum_scratch_doubles(count)), std::nan(""));
-  std::fill_n(scratch.begin(), kSumTickets, 0.0);
-  return scratch;
-}
 
 double l2(Context& context, const float* factor, const float* x, std::int64_t count) {
   std::vector<double> scratch = scratch_for(count);
@@ -45,21 +35,11 @@ std::uint64_t hash(const std::vector<float>& x) {
   return result;
 }
 
-/// Element i of parts [first, first + count), summed by the tree that splits at the largest power
-/// of two.
-float tree_of(const std::vector<float>& parts, int first, int count, std::int64_t stride,
-              std::int64_t i) {
-  if (count == 1) return parts[static_cast<std::size_t>(first * stride + i)];
-  const auto half = static_cast<int>(std::bit_floor(static_cast<unsigned>(count - 1)));
-  return tree_of(parts, first, half, stride, i) +
-         tree_of(parts, first + half, count - half, stride, i);
-}
-
 }  // namespace
 
 TEST_CASE("sums are right and sums of squares have the same bits on every instruction set",
           "[kernels]") {
-  for (const std::int64_t count : kCounts) {
+  for (const std::int64_t count : kSumCounts) {
     const std::vector<float> x = random_values(count, 1, -3, 3);
     const std::vector<float> factor = random_values(count, 2, 0, 0.1F);
     Context baseline(Device{}, CpuSet::baseline);
