@@ -99,8 +99,12 @@ ncclResult_t ncclComm::state() {
     default:
       break;
   }
-  const ncclResult_t own = error_.load(std::memory_order_relaxed);
-  return own != ncclSuccess ? own : clique_->error(rank_);
+  if (const ncclResult_t own = error_.load(std::memory_order_relaxed); own != ncclSuccess) {
+    return refuse(own, "nccl: an earlier call failed, or an asynchronous error was injected");
+  }
+  const ncclResult_t collective = clique_->error(rank_);
+  if (collective == ncclSuccess) return ncclSuccess;
+  return refuse(collective, "nccl: a collective failed; the error of the device says why");
 }
 
 ncclResult_t ncclComm::ready() {
