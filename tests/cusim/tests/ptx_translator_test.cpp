@@ -102,7 +102,7 @@ TEST_CASE("initial values that are no numbers are refused") {
 
 TEST_CASE("statements keep their line numbers") {
   const std::string text = translated(".loc 3 17 5\nadd.s32 %r1, %r2, 1;");
-  CHECK(contains(text, "#line 17 \"where.cu\"\nset(r1_, add(as<s32>(r2_), as<s32>(1ull)));"));
+  CHECK(contains(text, "#line 17 \"where.cu\"\nset(_r1_, add(as<s32>(_r2_), as<s32>(1ull)));"));
 }
 
 TEST_CASE("predicates, labels, scopes and comments are translated") {
