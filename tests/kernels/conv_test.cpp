@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "kernels/conv_cases.h"
 #include "kernels/n16.h"
 #include "kernels/reference.h"
 #include "support/throws.h"
@@ -11,66 +12,9 @@ namespace lockstep {
 namespace {
 
 using namespace test;
-using reference::Extents;
+using Case = ConvCase;
 
-// Float sums of up to 25 * 16 products forward, 16 * 784 for a weight: the errors of their
-// roundings are independent and grow with the root of the length, to about 1e-6 of the norm; a
-// wrong or missing product is above 1e-3.
-constexpr double kTolerance = 3e-6;
-
-struct Case {
-  Extents e;
-  Window window;
-};
-
-Case same(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w, std::int64_t k,
-          std::int64_t kernel, std::int64_t stride) {
-  return {{n, c, h, w, k}, same_window(h, w, kernel, kernel, stride, stride)};
-}
-
-std::vector<Case> cases() {
-  return {
-      same(16, 1, 28, 28, 8, 3, 1),
-      same(16, 8, 14, 14, 16, 3, 1),
-      same(1, 3, 7, 5, 5, 3, 1),
-      same(17, 2, 6, 9, 3, 2, 1),  // even kernel: border only below and right
-      same(33, 3, 9, 7, 4, 2, 2),  // odd extents under an even kernel
-      same(5, 4, 11, 8, 7, 5, 2),
-      same(2, 1, 10, 10, 1, 3, 3),
-      same(3, 5, 8, 13, 2, 5, 3),
-      same(20, 3, 4, 4, 6, 1, 1),
-      same(4, 2, 7, 7, 3, 1, 2),  // stride beyond the kernel: places of x without gradient
-      same(4, 2, 8, 7, 3, 2, 3),
-      same(1, 1, 1, 1, 1, 3, 1),  // nearly all border
-      {{7, 3, 9, 8, 5}, {.kernel_h = 5, .kernel_w = 2, .stride_h = 1, .stride_w = 3}},
-      {{16, 6, 5, 5, 9}, {.kernel_h = 3, .kernel_w = 3}},
-      {{2, 2, 6, 7, 3},
-       {.kernel_h = 3,
-        .kernel_w = 2,
-        .stride_h = 2,
-        .stride_w = 1,
-        .pad_top = 2,
-        .pad_left = 0,
-        .pad_bottom = 1,
-        .pad_right = 3}},
-      {{3, 1, 5, 6, 2},
-       {.kernel_h = 2,
-        .kernel_w = 2,
-        .pad_top = 3,
-        .pad_left = 2,
-        .pad_bottom = 4,
-        .pad_right = 3}},
-      {{3, 2, 10, 9, 2},
-       {.kernel_h = 2, .kernel_w = 3, .stride_h = 3, .stride_w = 4}},  // rest of x unused
-      {{18, 13, 3, 3, 10},
-       {.kernel_h = 3,
-        .kernel_w = 3,
-        .pad_top = 1,
-        .pad_left = 1,
-        .pad_bottom = 1,
-        .pad_right = 1}},
-  };
-}
+constexpr double kTolerance = kConvTolerance;
 
 /// One case with its values, on one instruction set.
 struct Trial {
@@ -101,7 +45,7 @@ struct Trial {
 template <class Test>
 void for_all(Test test) {
   for (const CpuSet set : supported_cpu_sets()) {
-    for (const Case& c : cases()) {
+    for (const Case& c : conv_cases()) {
       Trial trial(c, set);
       INFO(name_of(set) << ", x " << trial.x_shape << ", w " << trial.w_shape << ", y "
                         << trial.y_shape);

@@ -1,6 +1,7 @@
 // The fully connected layer on every instruction set against the double-precision reference.
 #include "lockstep/kernels/linear.h"
 
+#include "kernels/linear_cases.h"
 #include "kernels/n16.h"
 #include "kernels/reference.h"
 #include "support/throws.h"
@@ -10,17 +11,9 @@ namespace {
 
 using namespace test;
 
-// Float sums of up to 784 products: their roundings reach about 1e-6 of the norm; a wrong product
-// is above 1e-3.
-constexpr double kTolerance = 3e-6;
+using Case = LinearCase;
 
-struct Case {
-  std::int64_t n, d, o;
-};
-
-const std::vector<Case> kCases = {{16, 784, 10}, {1, 1, 1},   {1, 17, 3},  {17, 16, 16},
-                                  {33, 31, 13},  {48, 7, 25}, {5, 130, 1}, {16, 3, 12},
-                                  {20, 64, 24},  {2, 15, 37}};
+constexpr double kTolerance = kLinearTolerance;
 
 /// One case with its values, on one instruction set.
 struct Trial {
@@ -44,7 +37,7 @@ struct Trial {
 template <class Test>
 void for_all(Test test) {
   for (const CpuSet set : supported_cpu_sets()) {
-    for (const Case& c : kCases) {
+    for (const Case& c : kLinearCases) {
       Trial trial(c, set);
       INFO(name_of(set) << ", n " << c.n << ", d " << c.d << ", o " << c.o);
       test(trial);

@@ -1,11 +1,7 @@
 // Max-pooling on every instruction set against the reference: values and winners exactly.
 #include "lockstep/kernels/pool.h"
 
-#include <cmath>
-#include <cstring>
-#include <limits>
-
-#include "kernels/n16.h"
+#include "kernels/pool_cases.h"
 #include "kernels/reference.h"
 #include "support/throws.h"
 
@@ -13,71 +9,12 @@ namespace lockstep {
 namespace {
 
 using namespace test;
-using reference::Extents;
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-struct Case {
-  Extents e;
-  Window window;
-};
-
-Case pool(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w, Window window) {
-  return {{n, c, h, w, c}, window};
-}
-
-std::vector<Case> cases() {
-  const Window two{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
-  return {
-      pool(16, 8, 28, 28, two),
-      pool(17, 3, 7, 9, two),  // a last row and column that no window covers
-      pool(1, 1, 2, 2, two),
-      pool(5, 2, 7, 5, same_window(7, 5, 2, 2, 2, 2)),
-      pool(3, 3, 9, 8, same_window(9, 8, 3, 3, 2, 2)),
-      pool(4, 1, 6, 7, same_window(6, 7, 3, 3, 1, 1)),
-      pool(33, 2, 8, 8, {.kernel_h = 3, .kernel_w = 2, .stride_h = 1, .stride_w = 3}),
-      pool(2, 2, 7, 8, {.kernel_h = 2, .kernel_w = 2, .stride_h = 3, .stride_w = 3}),
-      pool(2, 2, 8, 6,
-           {.kernel_h = 2,
-            .kernel_w = 2,
-            .stride_h = 2,
-            .stride_w = 2,
-            .pad_bottom = 1,
-            .pad_right = 1}),
-      pool(2, 1, 5, 5,
-           {.kernel_h = 4,
-            .kernel_w = 3,
-            .stride_h = 2,
-            .stride_w = 1,
-            .pad_top = 3,
-            .pad_left = 1,
-            .pad_bottom = 2,
-            .pad_right = 2}),
-      pool(2, 1, 16, 16, {.kernel_h = 16, .kernel_w = 16}),  // winners up to 255
-  };
-}
-
-/// Few different values, so that equal ones meet; some NaN and infinities.
-std::vector<float> awkward_values(std::int64_t count) {
-  std::vector<float> x = random_values(count, 1);
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    x[i] = std::floor(3 * x[i]);
-    if (i % 11 == 3) x[i] = i % 2 == 0 ? kNan : -kNan;
-    if (i % 13 == 5) x[i] = i % 2 == 0 ? kInfinity : -kInfinity;
-    if (i % 17 == 6) x[i] = -0.0F;
-  }
-  return x;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
+using Case = PoolCase;
 
 template <class Test>
 void for_all(Test test) {
   for (const CpuSet set : supported_cpu_sets()) {
-    for (const Case& c : cases()) {
+    for (const Case& c : pool_cases()) {
       Context context{Device{}, set};
       const Shape x_shape{c.e.n, c.e.c, c.e.h, c.e.w};
       const Shape y_shape{c.e.n, c.e.c, c.window.output_h(c.e.h), c.window.output_w(c.e.w)};

@@ -2,65 +2,13 @@
 
 #include <cmath>
 
-#include "kernels/samples.h"
+#include "kernels/softmax_cases.h"
 #include "support/throws.h"
 
 using namespace lockstep;
 using namespace lockstep::test;
 
 namespace {
-
-/// Loss of one sample straight from the formula, for logits of ordinary size.
-double reference_loss(const std::vector<double>& z, const std::vector<double>& t) {
-  double sum = 0;
-  for (const double value : z) sum += std::exp(value);
-  double loss = 0;
-  for (std::size_t c = 0; c < z.size(); ++c) loss += t[c] * (std::log(sum) - z[c]);
-  return loss;
-}
-
-std::size_t first_largest(const std::vector<double>& values) {
-  std::size_t best = 0;
-  for (std::size_t c = 1; c < values.size(); ++c) best = values[c] > values[best] ? c : best;
-  return best;
-}
-
-struct Batch {
-  std::int64_t real, padded, classes;
-  std::vector<float> logits;  // canonical, of the real samples
-  std::vector<std::int32_t> index, target;
-  std::vector<float> soft;
-
-  Batch(std::int64_t n, std::int64_t c, bool soft_targets)
-      : real(n),
-        padded(round_up(n, 16)),
-        classes(c),
-        logits(random_values(n * c, 1, -4, 4)),
-        index(static_cast<std::size_t>(padded), -1) {
-    for (std::int64_t i = 0; i < n; ++i)
-      index[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(100 + i);
-    if (soft_targets) {
-      soft = random_values(padded * c, 2, 0, 1);
-      for (std::size_t i = static_cast<std::size_t>(n * c); i < soft.size(); ++i) soft[i] = 0;
-    } else {
-      for (std::int64_t i = 0; i < padded; ++i)
-        target.push_back(static_cast<std::int32_t>(i < n ? (7 * i) % c : 0));
-    }
-  }
-  [[nodiscard]] Targets targets() const {
-    return {index.data(), target.empty() ? nullptr : target.data(),
-            soft.empty() ? nullptr : soft.data()};
-  }
-  [[nodiscard]] std::vector<double> sample(std::int64_t n) const {
-    return {logits.begin() + n * classes, logits.begin() + (n + 1) * classes};
-  }
-  [[nodiscard]] std::vector<double> target_of(std::int64_t n) const {
-    if (!soft.empty()) return {soft.begin() + n * classes, soft.begin() + (n + 1) * classes};
-    std::vector<double> one_hot(static_cast<std::size_t>(classes), 0.0);
-    one_hot[static_cast<std::size_t>(target[static_cast<std::size_t>(n)])] = 1;
-    return one_hot;
-  }
-};
 
 struct Outcome {
   std::vector<float> loss, correct, dlogits;
@@ -76,14 +24,6 @@ Outcome run(Context& context, const Batch& batch, float inverse_samples, float f
                         outcome.loss.data(), outcome.correct.data(),
                         {outcome.dlogits.data(), shape, Layout::n16});
   return outcome;
-}
-
-/// A batch of one sample with these logits and class.
-Batch single(std::vector<float> logits, std::int32_t target) {
-  Batch batch(1, static_cast<std::int64_t>(logits.size()), false);
-  batch.logits = std::move(logits);
-  batch.target[0] = target;
-  return batch;
 }
 
 }  // namespace
@@ -211,6 +151,27 @@ TEST_CASE("sum_losses overwrites or adds, and hands the stop request on", "[kern
   CHECK(tail.stop == 1);
   CHECK_THROWS_AS(sum_losses(context, &state, loss.data(), correct.data(), -1, &tail, true),
                   ShapeError);
+}
+
+TEST_CASE("sum_chunk adds in the order of the samples, fresh or onto what is there", "[kernels]") {
+  Context context(Device{});
+  const std::vector<float> loss = random_values(33, 1, 0, 3);
+  std::vector<float> correct(33, 0.0F);
+  correct[4] = correct[32] = 1;
+  ChunkSums sums{kNan, -7};
+  sum_chunk(context, loss.data(), correct.data(), 33, &sums, false);
+  double expected = 0;
+  for (const float value : loss) expected += value;
+  CHECK(sums.loss == expected);
+  CHECK(sums.correct == 2);
+  sum_chunk(context, loss.data(), correct.data(), 5, &sums, true);
+  for (int i = 0; i < 5; ++i) expected += loss[static_cast<std::size_t>(i)];
+  CHECK(sums.loss == expected);
+  CHECK(sums.correct == 3);
+  sum_chunk(context, loss.data(), correct.data(), 0, &sums, false);
+  CHECK(sums.loss == 0);
+  CHECK(sums.correct == 0);
+  CHECK_THROWS_AS(sum_chunk(context, loss.data(), correct.data(), -1, &sums, true), ShapeError);
 }
 
 TEST_CASE("softmax_cross_entropy refuses what does not fit", "[kernels]") {
