@@ -37,6 +37,8 @@ Json config_json(const TrainOptions& options, const TrainReport& report, const S
   config["devices"] = report.device_names;
   config["cpu_set"] = name_of(preferred_cpu_set());
   config["precision"] = options.precision;
+  config["data_resident"] = options.data_resident;
+  config["graph"] = !options.no_graph;
   config["replicas"] = sharding.replicas;
   config["shards"] = sharding.shards;
   config["shard_samples"] = sharding.shard_samples;

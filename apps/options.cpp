@@ -39,6 +39,13 @@ void add_batches(CommandLine& line, TrainOptions& options, CLI::Option*& batch,
              whole_number(64, kMaxCount));
   line.value("--precision", options.precision, "NAME", "fp32; tf32 needs a GPU (fp32)",
              one_of({"fp32", "tf32"}));
+  line.value("--data-resident", options.data_resident, "WHERE",
+             "on: the samples lie on every GPU; off: they are sent while it trains; auto: on when "
+             "they take at most half of its free memory (auto)",
+             one_of({"auto", "on", "off"}));
+  line.flag("--no-graph", options.no_graph,
+            "give a GPU every operation of a step on its own; the same bits, slower, easier to "
+            "find a fault in");
 }
 
 void add_training(CommandLine& line, TrainOptions& options, std::string& epsilon_place) {
@@ -171,6 +178,8 @@ MnistCommand parse_eval(const Arguments& arguments) {
   add_limit(line, "--limit", options.limit, 1, "the first N samples only");
   line.value("--devices", options.devices, "LIST", "as in training (auto)");
   line.group("Output");
+  line.value("--predictions", options.predictions, "FILE",
+             "write a CSV file with number, class and prediction of every sample");
   add_output(line, options.output);
   line.epilog(exit_code_help());
   if (auto text = line.parse(arguments, version_text(kProgram))) return PrintText{*text};

@@ -34,6 +34,8 @@ struct TrainOptions {
   OutputOptions output;
   std::string devices = "auto";
   std::string precision = "fp32";
+  std::string data_resident = "auto";
+  bool no_graph = false;
   std::string model = "article";
   std::filesystem::path init_from;  ///< weights to start from; empty: initialisers
   std::uint64_t seed = 0;
@@ -66,6 +68,7 @@ struct EvalOptions {
   std::string split = "test";
   std::optional<std::int64_t> limit;
   std::string devices = "auto";
+  std::filesystem::path predictions;  ///< file for one line a sample; empty: none
   OutputOptions output;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <new>
 
@@ -23,11 +24,20 @@ void fill_standard_descriptors() {
   }
 }
 
+/// What training on several GPUs wants of NCCL, unless the user wants something else: sums that are
+/// equal from run to run, and no extra launches in a recorded step. NCCL reads it when it starts.
+void set_nccl_defaults() {
+  constexpr int kKeep = 0;
+  setenv("NCCL_NVLS_ENABLE", "0", kKeep);
+  setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", kKeep);
+}
+
 }  // namespace
 
 int run_program(int argc, char** argv, const std::string& json_flag,
                 const std::function<ExitCode(const Arguments&)>& body) {
   fill_standard_descriptors();
+  set_nccl_defaults();
   // A reader that goes away, or a file size limit, is a failed write: it must not end a training.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);

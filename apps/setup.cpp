@@ -92,13 +92,13 @@ LogSink stderr_log(bool quiet, ProgressBar& bar) {
   };
 }
 
-void require_kind(const std::string& kind) {
-  // Says why there is no GPU where there is none.
-  if (kind == "cuda") static_cast<void>(parse_devices("cuda"));
+Devices replicas_of(const std::string& kind, int count) {
+  return parse_devices(kind == "cpu" ? message("cpu:", count) : message("cuda:0-", count - 1));
 }
 
-Devices cpu_replicas(int count) {
-  return parse_devices("cpu:" + std::to_string(count));
+std::string processor_text(const std::string& kind) {
+  if (kind == "cpu") return std::string(name_of(preferred_cpu_set()));
+  return device_info({DeviceKind::cuda, 0}).name;
 }
 
 TrainedModel load_trained(const std::filesystem::path& path, const std::string& model_name) {

@@ -27,11 +27,12 @@ namespace lockstep::apps {
 /// Notices and warnings on stderr, below an erased bar; nothing when `quiet`.
 [[nodiscard]] LogSink stderr_log(bool quiet, ProgressBar& bar);
 
-/// Throws DeviceError unless this build can run on `kind` ("cpu" or "cuda").
-void require_kind(const std::string& kind);
+/// Exactly `count` replicas of `kind`, "cpu" or "cuda": CPU cores, or the first GPUs. Throws
+/// DeviceError when there are not so many GPUs.
+[[nodiscard]] Devices replicas_of(const std::string& kind, int count);
 
-/// Exactly `count` replicas on CPU cores.
-[[nodiscard]] Devices cpu_replicas(int count);
+/// What a kind of device computes with, for people: "avx512", "NVIDIA H200".
+[[nodiscard]] std::string processor_text(const std::string& kind);
 
 /// Weights that eval and predict work with, and what the run that made them says about itself.
 struct TrainedModel {

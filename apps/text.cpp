@@ -27,6 +27,11 @@ std::string devices_text(const Devices& devices, int replicas) {
                  cpu ? message(" (", name_of(preferred_cpu_set()), ")") : "");
 }
 
+std::string device_text(const Device& device) {
+  if (device.kind == DeviceKind::cpu) return device.to_string();
+  return message(device.to_string(), ": ", device_info(device).to_string());
+}
+
 std::string batch_text(const Sharding& sharding) {
   const std::int64_t each = sharding.shard_samples * sharding.per_replica();
   std::string text = message(sharding.batch_size, " = ");

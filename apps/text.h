@@ -15,6 +15,8 @@ namespace lockstep::apps {
 [[nodiscard]] std::string rate_text(double rate);
 /// "2 CPU replicas (avx512)".
 [[nodiscard]] std::string devices_text(const Devices& devices, int replicas);
+/// "cpu:0", or a GPU with its name, PCI address and UUID.
+[[nodiscard]] std::string device_text(const Device& device);
 /// How a batch is dealt: "128 = 2 x 64", "100 = 34 + 34 + 32", with shards told apart where a
 /// replica has several: "128 = 2 x 64, in 8 shards of 16".
 [[nodiscard]] std::string batch_text(const Sharding& sharding);

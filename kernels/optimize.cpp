@@ -94,17 +94,20 @@ void add_l2_gradient(Context& context, const float* l2_factor, const float* para
 }
 
 void measure_gradient(Context& context, const float* grads, std::int64_t count, float max_norm,
-                      double* scratch, StepState* state) {
+                      double* scratch, StepState* state, const std::uint32_t* abandoned) {
   checks::count("measure_gradient", count);
   if constexpr (kHasCuda) {
     if (!context.on_cpu()) {
-      return cuda::measure_gradient(context, grads, count, max_norm, scratch, state);
+      return cuda::measure_gradient(context, grads, count, max_norm, scratch, state, abandoned);
     }
   }
   double sum_of_squares = 0;
   cpu::kernels(context.cpu_set())
       .reduce.sum_of_squares(grads, count, kSumChunk, scratch + kSumTickets, &sum_of_squares);
   set_norm(static_cast<float>(std::sqrt(sum_of_squares)), max_norm, *state);
+  if (abandoned != nullptr && *static_cast<const volatile std::uint32_t*>(abandoned) != 0) {
+    state->frozen = 1;
+  }
 }
 
 void close_step(Context& context, const StepTail* tail, const double* l2_term, StepState* state,

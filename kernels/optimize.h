@@ -54,9 +54,10 @@ void add_l2_gradient(Context& context, const float* l2_factor, const float* para
 /// Sets state->grad_norm to the norm of grads (double from the square upwards, over the chunks and
 /// the tree of reduce.h); state->clip_factor = min(1, max_norm / norm) when max_norm > 0, else 1;
 /// state->frozen = 1 when the norm is not finite (and leaves it set otherwise). One launch on CUDA.
-/// Scratch as reduce.h says.
+/// Scratch as reduce.h says. Also frozen when `*abandoned` (memory of the host that the device
+/// reads; null: never) is not 0: the reduction was cut off, and grads may be anything.
 void measure_gradient(Context& context, const float* grads, std::int64_t count, float max_norm,
-                      double* scratch, StepState* state);
+                      double* scratch, StepState* state, const std::uint32_t* abandoned = nullptr);
 
 /// Ends a step. Unless frozen, adds the tail (sums over the global batch) and `*l2_term` (null: 0)
 /// to `sums` and moves state->step and state->step_in_epoch on by one. sums->stop is always set.

@@ -77,7 +77,8 @@ void Replica::update() {
     add_l2_gradient(context_, l2_factor_.data(), params_.data(), grads_.data(), size);
   }
   measure_gradient(context_, grads_.data(), size, setup_.clip_norm, scratch_.as<double>(),
-                   &state->step);
+                   &state->step,
+                   reinterpret_cast<const std::uint32_t*>(abandoned_.device_address()));
   setup_.optimizer.update(context_, &state->step, grads_.data(), decay_mask_.data(), params_.data(),
                           moment_pointers_.data(), size);
   close_step(context_, tail(), l2, &state->step, &state->sums);

@@ -19,7 +19,7 @@ namespace {
 /// Samples a second of `options.steps` full batches in a world of its own, start-up and warm-up
 /// left out.
 double measure(const ScalingOptions& options, const Dataset& train, const ScalingRow& row) {
-  World world({.devices = cpu_replicas(row.replicas), .log = {}});
+  World world({.devices = replicas_of(options.kind, row.replicas), .log = {}});
   Trainer trainer(world, zoo::by_name(options.model), SoftmaxCrossEntropy{}, Adam{.lr = 0.001F});
   trainer.begin(train, {.batch_size = row.batch_size, .last_batch = LastBatch::drop});
   trainer.run_steps(options.warm_up);
@@ -34,11 +34,12 @@ std::vector<ScalingRow> plan_rows(const ScalingOptions& options, bool weak) {
   std::vector<ScalingRow> rows;
   for (const int replicas : options.replicas) {
     const std::int64_t batch = options.batch_size * (weak ? replicas : 1);
-    static_cast<void>(make_sharding(cpu_replicas(replicas), Reduce::fast, 0, batch, 0));
+    static_cast<void>(
+        make_sharding(replicas_of(options.kind, replicas), Reduce::fast, 0, batch, 0));
     rows.push_back({.replicas = replicas,
                     .batch_size = batch,
                     .rates = {},
-                    .above_cores = replicas > allowed_cores()});
+                    .above_cores = options.kind == "cpu" && replicas > allowed_cores()});
   }
   return rows;
 }
@@ -53,11 +54,10 @@ void write_json_file(const std::string& path, const Json& event) {
 }  // namespace
 
 ExitCode run_scaling(const ScalingOptions& options) {
-  require_kind(options.kind);
   const bool human = !options.quiet && options.json != "-";
   ProgressBar bar(human);
   ScalingReport report{.kind = options.kind,
-                       .cpu_set = std::string(name_of(preferred_cpu_set())),
+                       .processor = processor_text(options.kind),
                        .cores = allowed_cores(),
                        .model = options.model,
                        .dataset = options.data.dataset,

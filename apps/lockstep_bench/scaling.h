@@ -28,7 +28,7 @@ struct ScalingRow {
 
 struct ScalingReport {
   std::string kind;
-  std::string cpu_set;
+  std::string processor;  ///< processor_text
   int cores = 0;
   std::string model;
   std::string dataset;

@@ -60,7 +60,7 @@ void derive(std::vector<ScalingRow>& rows) {
 }
 
 void write_scaling(std::ostream& out, const ScalingReport& report) {
-  out << "scaling: " << report.kind << " (" << report.cpu_set << "), " << report.cores
+  out << "scaling: " << report.kind << " (" << report.processor << "), " << report.cores
       << " cores, model " << report.model << ", data " << report.dataset << '\n'
       << "medians of " << report.rounds << " interleaved rounds of " << report.steps << " steps, "
       << report.warm_up << " steps of warm-up before each\n\n"
@@ -78,7 +78,7 @@ void write_scaling(std::ostream& out, const ScalingReport& report) {
 Json scaling_event(const ScalingReport& report) {
   Json event = make_event("scaling");
   event["kind"] = report.kind;
-  event["cpu_set"] = report.cpu_set;
+  event["processor"] = report.processor;
   event["cores"] = report.cores;
   event["model"] = report.model;
   event["dataset"] = report.dataset;

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "lockstep/core/error.h"
+#include "lockstep/io/files.h"
 #include "lockstep/parallel/trainer.h"
 
 #include "apps/json_events.h"
@@ -34,20 +35,35 @@ Dataset load_split(const EvalOptions& options, const std::string& dataset,
   return options.split == "validation" ? splits.validation : splits.test;
 }
 
-Confusion confusion_of(const Model& model, const Dataset& data, ProgressBar& bar) {
+std::vector<int> predict_all(const Model& model, const Dataset& data, ProgressBar& bar) {
   constexpr std::int64_t kChunk = 256;
-  const auto classes = static_cast<std::size_t>(data.class_count());
-  Confusion confusion(classes, std::vector<std::int64_t>(classes));
+  std::vector<int> predicted;
   for (std::int64_t first = 0; first < data.size(); first += kChunk) {
     const std::int64_t count = std::min(kChunk, data.size() - first);
-    const std::vector<int> predicted = model.predict_classes(data.tensor(first, count));
-    for (std::int64_t i = 0; i < count; ++i) {
-      const auto truth = static_cast<std::size_t>(data.classes()[first + i]);
-      ++confusion[truth][static_cast<std::size_t>(predicted[static_cast<std::size_t>(i)])];
-    }
+    const std::vector<int> chunk = model.predict_classes(data.tensor(first, count));
+    predicted.insert(predicted.end(), chunk.begin(), chunk.end());
     bar.show("classes", first + count, data.size());
   }
+  return predicted;
+}
+
+Confusion confusion_of(const Dataset& data, const std::vector<int>& predicted) {
+  const auto classes = static_cast<std::size_t>(data.class_count());
+  Confusion confusion(classes, std::vector<std::int64_t>(classes));
+  for (std::size_t i = 0; i < predicted.size(); ++i) {
+    ++confusion[static_cast<std::size_t>(data.classes()[i])]
+               [static_cast<std::size_t>(predicted[i])];
+  }
   return confusion;
+}
+
+void write_predictions(const std::filesystem::path& path, const Dataset& data,
+                       const std::vector<int>& predicted) {
+  std::string text = "sample,class,prediction\n";
+  for (std::size_t i = 0; i < predicted.size(); ++i) {
+    text += message(i, ',', data.classes()[i], ',', predicted[i], '\n');
+  }
+  write_text_file(path, text);
 }
 
 }  // namespace
@@ -84,8 +100,10 @@ ExitCode run_eval(const EvalOptions& options) {
     throw NonFiniteError(message("eval: the loss is not finite; ", trained.weights.string(),
                                  " or the data hold values that are not, train again"));
   }
-  report.confusion = confusion_of(trained.model, data, bar);
+  const std::vector<int> predicted = predict_all(trained.model, data, bar);
+  report.confusion = confusion_of(data, predicted);
   bar.erase();
+  if (!options.predictions.empty()) write_predictions(options.predictions, data, predicted);
   if (options.output.json) {
     write_event(std::cout, eval_event(report));
   } else if (!options.output.quiet) {

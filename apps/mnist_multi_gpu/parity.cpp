@@ -71,7 +71,7 @@ std::int64_t uneven_samples(const ParityOptions& options) {
 
 Run train_apart(const ParityOptions& options, const DatasetSplits& data, int replicas,
                 const fs::path& folder, ProgressBar& bar) {
-  World world({.devices = cpu_replicas(replicas), .log = {}});
+  World world({.devices = replicas_of(options.kind, replicas), .log = {}});
   Trainer trainer(world, zoo::by_name(options.model), SoftmaxCrossEntropy{}, Adam{.lr = 0.01F},
                   {.seed = options.seed,
                    .reduce = Reduce::invariant,
@@ -125,13 +125,12 @@ Json difference_json(const Run& first, const Run& other) {
 }  // namespace
 
 ExitCode run_parity(const ParityOptions& options) {
-  require_kind(options.kind);
   const bool human = !options.output.quiet && !options.output.json;
   ProgressBar bar(human);
   // Numbers that cannot work are refused before anything is read.
   for (const int replicas : options.replicas) {
-    static_cast<void>(make_sharding(cpu_replicas(replicas), Reduce::invariant, options.shards,
-                                    options.batch_size, 0));
+    static_cast<void>(make_sharding(replicas_of(options.kind, replicas), Reduce::invariant,
+                                    options.shards, options.batch_size, 0));
   }
   DataOptions data_options = options.data;
   data_options.limit_train = uneven_samples(options);
@@ -143,7 +142,7 @@ ExitCode run_parity(const ParityOptions& options) {
     data.train = data.train.take(data.train.size() - 1);
   }
   if (human) {
-    std::cout << "parity: " << options.kind << " (" << name_of(preferred_cpu_set()) << "), model "
+    std::cout << "parity: " << options.kind << " (" << processor_text(options.kind) << "), model "
               << options.model << ", " << options.steps << " steps of " << options.batch_size
               << " over " << data.train.size() << " samples of " << options.data.dataset << ", "
               << options.shards << " shards\n"

@@ -34,6 +34,11 @@ void check_precision(const TrainOptions& options, const Devices& devices) {
   }
 }
 
+Residence residence_of(const TrainOptions& options) {
+  if (options.data_resident == "auto") return Residence::automatic;
+  return options.data_resident == "on" ? Residence::resident : Residence::streamed;
+}
+
 Model initial_model(const TrainOptions& options, const Shape& sample) {
   Model model(zoo::by_name(options.model), sample, options.seed);
   if (!options.init_from.empty()) load_weights(model, options.init_from);
@@ -64,7 +69,7 @@ TrainReport describe(const TrainOptions& options, const Devices& devices, const 
     report.dataset += " from " + data_folder(options.data).string();
   }
   for (int rank = 0; rank < sharding.replicas; ++rank) {
-    report.device_names.push_back(devices.list[static_cast<std::size_t>(rank)].to_string());
+    report.device_names.push_back(device_text(devices.list[static_cast<std::size_t>(rank)]));
   }
   return report;
 }
@@ -201,7 +206,10 @@ ExitCode run_train(const TrainOptions& options) {
                    .bucket_bytes = options.bucket_bytes,
                    .schedule = make_schedule(options),
                    .l2 = static_cast<float>(options.l2),
-                   .clip_norm = static_cast<float>(options.clip_norm)});
+                   .clip_norm = static_cast<float>(options.clip_norm),
+                   .precision = options.precision == "tf32" ? Precision::tf32 : Precision::fp32,
+                   .residence = residence_of(options),
+                   .graph = !options.no_graph});
   trainer.on_progress([&](const Progress& progress) { narrator.progress(progress); });
   trainer.on_epoch([&](const EpochStats& epoch) {
     metrics.add(epoch);

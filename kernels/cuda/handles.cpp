@@ -27,7 +27,8 @@ void check(cublasStatus_t status, const char* what) {
 
 Handles::Handles(const Context& context)
     : device_(context.device()),
-      cublas_workspace_(device_, cublas_workspace_bytes(device_), "cuBLAS") {
+      cublas_workspace_(device_, cublas_workspace_bytes(device_), "cuBLAS"),
+      tickets_(device_, kTickets * sizeof(unsigned), "the tickets of sums") {
   check(cublasCreate(&cublas_), "cublasCreate");
   try {
     // In this order: a new stream takes the workspace away.

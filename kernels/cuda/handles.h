@@ -21,12 +21,18 @@ class Handles final : public BackendState {
   /// On the context's stream, in the context's precision, with a workspace of its own.
   [[nodiscard]] cublasHandle_t cublas() const { return cublas_; }
 
+  /// kTickets counters of finished blocks for the kernels whose last block adds up what all left:
+  /// 0 between launches.
+  [[nodiscard]] unsigned* tickets() const { return tickets_.as<unsigned>(); }
+  static constexpr std::size_t kTickets = 1 << 16;
+
   /// A place for what the convolutions keep, filled by them.
   std::unique_ptr<BackendState> convolutions;
 
  private:
   Device device_;
   Buffer cublas_workspace_;
+  Buffer tickets_;
   cublasHandle_t cublas_ = nullptr;
 };
 

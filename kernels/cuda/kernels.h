@@ -6,6 +6,7 @@
 #include "lockstep/kernels/conv.h"
 #include "lockstep/kernels/convert.h"
 #include "lockstep/kernels/dropout.h"
+#include "lockstep/kernels/fused.h"
 #include "lockstep/kernels/gather.h"
 #include "lockstep/kernels/linear.h"
 #include "lockstep/kernels/optimize.h"
@@ -35,6 +36,21 @@ void linear_forward(Context& context, ConstFloatView x, ConstFloatView w, ConstF
 void linear_backward_data(Context& context, ConstFloatView dy, ConstFloatView w, FloatView dx);
 void linear_backward_parameters(Context& context, ConstFloatView x, ConstFloatView dy, FloatView dw,
                                 FloatView db, bool accumulate);
+
+void conv_pool_forward(Context& context, const Window& conv, const Window& pool, bool relu,
+                       ConstFloatView x, ConstFloatView w, ConstFloatView b, FloatView y,
+                       View<std::uint8_t> argmax);
+void conv_pool_backward(Context& context, const Window& conv, const Window& pool, bool relu,
+                        ConstFloatView x, ConstFloatView w, ConstFloatView y,
+                        View<const std::uint8_t> argmax, ConstFloatView dy, FloatView dw,
+                        FloatView db, bool accumulate, FloatView dx, int shards,
+                        std::int64_t grads_stride);
+void linear_loss(Context& context, ConstFloatView x, ConstFloatView w, ConstFloatView b,
+                 const Targets& targets, const StepState* state, FloatView logits, float* loss,
+                 float* correct, FloatView dlogits);
+void linear_backward(Context& context, ConstFloatView x, ConstFloatView w, ConstFloatView dy,
+                     FloatView dw, FloatView db, bool accumulate, FloatView dx, int shards,
+                     std::int64_t grads_stride);
 
 void relu_forward(Context& context, ConstFloatView x, FloatView y);
 void relu_backward(Context& context, ConstFloatView y, ConstFloatView dy, FloatView dx);
@@ -70,7 +86,7 @@ void sgd_update(Context& context, const SgdParameters& sgd, const StepState* sta
 void add_l2_gradient(Context& context, const float* l2_factor, const float* params, float* grads,
                      std::int64_t count);
 void measure_gradient(Context& context, const float* grads, std::int64_t count, float max_norm,
-                      double* scratch, StepState* state);
+                      double* scratch, StepState* state, const std::uint32_t* abandoned);
 void close_step(Context& context, const StepTail* tail, const double* l2_term, StepState* state,
                 EpochSums* sums);
 

@@ -109,14 +109,18 @@ __device__ double square(float value) {
 }
 
 __global__ void measure_gradient_kernel(const float* grads, std::int64_t count, float max_norm,
-                                        double* scratch, StepState* state) {
+                                        double* scratch, StepState* state,
+                                        const volatile std::uint32_t* abandoned) {
   sum_chunks(
       count, scratch,
       [&](std::int64_t i, std::int64_t left) {
         const float4 g = load4(grads + i, left);
         return (square(g.x) + square(g.y)) + (square(g.z) + square(g.w));
       },
-      [&](double sum) { set_norm(static_cast<float>(sqrt(sum)), max_norm, *state); });
+      [&](double sum) {
+        set_norm(static_cast<float>(sqrt(sum)), max_norm, *state);
+        if (abandoned != nullptr && *abandoned != 0) state->frozen = 1;
+      });
 }
 
 }  // namespace
@@ -146,9 +150,9 @@ void add_l2_gradient(Context& context, const float* l2_factor, const float* para
 }
 
 void measure_gradient(Context& context, const float* grads, std::int64_t count, float max_norm,
-                      double* scratch, StepState* state) {
+                      double* scratch, StepState* state, const std::uint32_t* abandoned) {
   measure_gradient_kernel<<<chunks_of(count), kThreads, 0, stream_of(context)>>>(
-      grads, count, max_norm, scratch, state);
+      grads, count, max_norm, scratch, state, abandoned);
   check_launch("measure_gradient");
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 ScalingReport report() {
   ScalingReport report{.kind = "cpu",
-                       .cpu_set = "avx2",
+                       .processor = "avx2",
                        .cores = 2,
                        .model = "article",
                        .dataset = "synthetic",
