@@ -255,32 +255,34 @@ TEST_CASE("the bias gradient sums over images and places") {
                                      db.get()) == CUDNN_STATUS_BAD_PARAM);
 }
 
-TEST_CASE("convolution, bias and activation in one call") {
-  const Layer layer;
+TEST_CASE("convolution, addition, bias and activation in one call") {
   const std::vector<float> host_bias = values(8, 9);
   const Buffer<float> bias(host_bias);
-  const auto run = [&](const ActivationDescriptor& activation, float alpha2,
-                       cudnnConvolutionFwdAlgo_t algorithm) {
-    const float one = 1;
-    return cudnnConvolutionBiasActivationForward(
-        layer.handle, &one, layer.x_descriptor, layer.x.get(), layer.w_descriptor, layer.w.get(),
-        layer.convolution, algorithm, layer.workspace.get(), 1 << 18, &alpha2, layer.y_descriptor,
-        layer.y.get(), layer.bias_descriptor, bias.get(), activation, layer.y_descriptor,
-        layer.y.get());
-  };
-  const ActivationDescriptor identity(CUDNN_ACTIVATION_IDENTITY);
-  CHECK(run(identity, 0, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM) == CUDNN_STATUS_NOT_SUPPORTED);
-
-  const ActivationDescriptor relu(CUDNN_ACTIVATION_RELU);
-  REQUIRE(run(relu, 0.5F, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM) == CUDNN_STATUS_SUCCESS);
-  const Tensor& y = layer.shape.y;
-  std::vector<float> wanted = layer.host_y;
-  convolution_forward(layer.shape, layer.host_x.data(), layer.host_w.data(),
-                      {.alpha = 1, .beta = 0.5F}, wanted.data());
-  add_tensor(packed_tensor(1, 8, 1, 1), host_bias.data(), {.alpha = 1, .beta = 1}, y,
-             wanted.data());
-  for (float& value : wanted) value = std::max(value, 0.0F);
-  CHECK(layer.read(layer.y) == wanted);
+  for (const bool in_place : {true, false}) {
+    const Layer layer;
+    const std::vector<float> host_z = in_place ? layer.host_y : values(layer.host_y.size(), 10);
+    const Buffer<float> apart(host_z);
+    const auto run = [&](cudnnActivationMode_t mode, cudnnConvolutionFwdAlgo_t algorithm) {
+      const float one = 1;
+      const float half = 0.5F;
+      return cudnnConvolutionBiasActivationForward(
+          layer.handle, &one, layer.x_descriptor, layer.x.get(), layer.w_descriptor, layer.w.get(),
+          layer.convolution, algorithm, layer.workspace.get(), 1 << 18, &half, layer.y_descriptor,
+          in_place ? layer.y.get() : apart.get(), layer.bias_descriptor, bias.get(),
+          ActivationDescriptor(mode), layer.y_descriptor, layer.y.get());
+    };
+    CHECK(run(CUDNN_ACTIVATION_IDENTITY, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM) ==
+          CUDNN_STATUS_NOT_SUPPORTED);
+    REQUIRE(run(CUDNN_ACTIVATION_RELU, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM) ==
+            CUDNN_STATUS_SUCCESS);
+    std::vector<float> wanted = host_z;
+    convolution_forward(layer.shape, layer.host_x.data(), layer.host_w.data(),
+                        {.alpha = 1, .beta = 0.5F}, wanted.data());
+    add_tensor(packed_tensor(1, 8, 1, 1), host_bias.data(), {.alpha = 1, .beta = 1}, layer.shape.y,
+               wanted.data());
+    for (float& value : wanted) value = std::max(value, 0.0F);
+    CHECK(layer.read(layer.y) == wanted);
+  }
 }
 
 }  // namespace
