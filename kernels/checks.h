@@ -10,13 +10,6 @@
 
 namespace lockstep::checks {
 
-/// Throws DeviceError: the operation has no kernel for the context's device.
-[[noreturn]] inline void no_kernel(std::string_view operation, const Context& context) {
-  throw DeviceError(message(operation, ": this build has no kernel for ",
-                            context.device().to_string(),
-                            "; use a CPU device, or a build with that backend"));
-}
-
 /// Throws ShapeError unless `a` and `b` have one shape and one layout.
 template <class A, class B>
 void same_shape(std::string_view operation, std::string_view name_a, const View<A>& a,
@@ -31,21 +24,28 @@ void same_shape(std::string_view operation, std::string_view name_a, const View<
   }
 }
 
+/// Throws ShapeError unless `view` has the layout that activations have on the context's device.
+template <class T>
+void layout(std::string_view operation, const Context& context, std::string_view name,
+            const View<T>& view) {
+  const Layout wanted = context.on_cpu() ? Layout::n16 : Layout::canonical;
+  if (view.layout != wanted) {
+    throw ShapeError(message(operation, ": ", name, " has layout ", name_of(view.layout), "; on ",
+                             context.device().to_string(), " it must be ", name_of(wanted)));
+  }
+}
+
 /// Throws ShapeError unless `view` has samples and elements, the layout that activations have on
 /// the context's device, and in Layout::n16 whole groups of samples.
 template <class T>
 void activation(std::string_view operation, const Context& context, std::string_view name,
                 const View<T>& view) {
-  const Layout wanted = context.on_cpu() ? Layout::n16 : Layout::canonical;
   if (view.shape.rank() == 0)
     throw ShapeError(message(operation, ": ", name, " is a scalar; it must be (N, ...)"));
-  if (view.layout != wanted) {
-    throw ShapeError(message(operation, ": ", name, " has layout ", name_of(view.layout), "; on ",
-                             context.device().to_string(), " it must be ", name_of(wanted)));
-  }
+  layout(operation, context, name, view);
   if (view.shape.count() < 1)
     throw ShapeError(message(operation, ": ", name, " is ", view.shape, "; it must not be empty"));
-  if (wanted == Layout::n16 && view.shape[0] % kN16 != 0) {
+  if (view.layout == Layout::n16 && view.shape[0] % kN16 != 0) {
     throw ShapeError(message(operation, ": ", name, " is ", view.shape,
                              "; in layout n16 the first extent must be a ", "multiple of ", kN16));
   }

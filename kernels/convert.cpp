@@ -28,8 +28,8 @@ void convert_layout(Context& context, ConstFloatView x, FloatView y) {
   check_groups("y", y.shape, y.layout);
   if constexpr (kHasCuda) {
     if (!context.on_cpu()) {
-      checks::activation("convert_layout", context, "x", x);
-      checks::activation("convert_layout", context, "y", y);
+      checks::layout("convert_layout", context, "x", x);
+      checks::layout("convert_layout", context, "y", y);
       return cuda::convert_layout(context, x, y);
     }
   }
