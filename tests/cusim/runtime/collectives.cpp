@@ -9,28 +9,22 @@ unsigned Scheduler::barrier_of_current(bool predicate) {
   Thread* thread = current_thread;
   barrier_arrive_.release();
   barrier_count_ += predicate ? 1 : 0;
-  thread->released = false;
-  at_barrier_.push_back(thread);
-  release_barrier_if_full();
-  if (thread->released) {
-    std::erase(ready_, thread->fiber);
+  if (at_barrier_.size() + 1 + finished_ == thread_count) {
+    release_barrier();
   } else {
+    at_barrier_.push_back(thread);
     pause(thread->fiber);
+    current_thread = thread;
   }
-  current_thread = thread;
   barrier_leave_.acquire();
   return barrier_result_;
 }
 
-void Scheduler::release_barrier_if_full() {
-  if (at_barrier_.empty() || at_barrier_.size() + finished_ < thread_count) return;
+void Scheduler::release_barrier() {
   barrier_result_ = std::exchange(barrier_count_, 0);
   barrier_arrive_.acquire();
   barrier_leave_.release();
-  for (Thread* thread : at_barrier_) {
-    thread->released = true;
-    ready_.push_back(thread->fiber);
-  }
+  for (Thread* thread : at_barrier_) ready_.push_back(thread->fiber);
   at_barrier_.clear();
 }
 

@@ -17,7 +17,6 @@ thread_local int current = 0;
 
 /// What the virtual devices say of themselves, beside the compute capability.
 constexpr int kMultiprocessors = 4;
-constexpr int kThreadsPerMultiprocessor = 2048;
 constexpr int kFirstPciBus = 0x10;
 
 std::vector<Device*> make_devices() {
@@ -39,7 +38,7 @@ int attribute(cudaDeviceAttr name, int index) {
     case cudaDevAttrWarpSize:
       return 32;
     case cudaDevAttrMaxThreadsPerBlock:
-      return 1024;
+      return kMaxThreadsPerBlock;
     case cudaDevAttrMaxSharedMemoryPerBlock:
       return kDefaultSharedBytes;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
@@ -153,7 +152,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int index) {
     properties->sharedMemPerMultiprocessor = static_cast<std::size_t>(max_shared_bytes());
     properties->regsPerBlock = 65536;
     properties->warpSize = 32;
-    properties->maxThreadsPerBlock = 1024;
+    properties->maxThreadsPerBlock = kMaxThreadsPerBlock;
     properties->maxThreadsPerMultiProcessor = kThreadsPerMultiprocessor;
     properties->maxThreadsDim[0] = properties->maxThreadsDim[1] = 1024;
     properties->maxThreadsDim[2] = 64;

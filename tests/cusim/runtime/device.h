@@ -42,6 +42,9 @@ struct Device {
   std::set<Stream*> streams_;
 };
 
+inline constexpr int kMaxThreadsPerBlock = 1024;
+inline constexpr int kThreadsPerMultiprocessor = 2048;
+
 /// Shared memory of a block without and with cudaFuncSetAttribute.
 inline constexpr int kDefaultSharedBytes = 48 << 10;
 int max_shared_bytes();

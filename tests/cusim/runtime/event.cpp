@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <utility>
 
 #include "runtime/capture.h"
 #include "runtime/stream.h"
@@ -70,11 +70,11 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
     if (stream.legacy()) forbid_legacy_stream(stream.device());
     event.captured.reset();
     event.time = event.timed ? std::make_shared<CUevent_st::Time>() : nullptr;
-    const auto record = [time = event.time] {
+    auto record = [time = event.time] {
       if (time) *time = std::chrono::steady_clock::now();
     };
-    event.ticket =
-        stream.push({.kind = Kind::event, .name = "record", .run = record, .always = true});
+    event.ticket = stream.push(
+        {.kind = Kind::event, .name = "record", .run = std::move(record), .always = true});
   });
 }
 

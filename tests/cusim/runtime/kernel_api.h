@@ -98,7 +98,6 @@ struct Thread {
   Warp* warp;
   Block* block;
   Fiber* fiber;
-  bool released;
 };
 
 enum class WarpOperation { shuffle, ballot, any, all, sync };

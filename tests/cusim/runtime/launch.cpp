@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/capture.h"
@@ -46,7 +47,7 @@ class Arguments {
 
 void check_shape(dim3 grid, dim3 block) {
   constexpr unsigned kMaxGrid = 65535;  // of y and z
-  constexpr unsigned kMaxThreads = 1024;
+  constexpr unsigned kMaxThreads = kMaxThreadsPerBlock;
   constexpr unsigned kMaxBlockDepth = 64;
   require(grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.x <= 2147483647u && grid.y <= kMaxGrid &&
               grid.z <= kMaxGrid,
@@ -83,8 +84,9 @@ void launch(const void* stub, dim3 grid, dim3 block, void** values, std::size_t 
   const int injected = launch_fault(kernel.name);
   require(injected == 0 || injected >= kFirstExecutionError, static_cast<cudaError_t>(injected));
 
-  const auto run = [=, &kernel,
-                    arguments = std::make_shared<const Arguments>(*kernel.info, values)] {
+  // Moved on: a copy kept here would be dropped after the launch, in sight of ThreadSanitizer,
+  // which takes the counts of shared pointers for synchronisation with the stream.
+  auto run = [=, &kernel, arguments = std::make_shared<const Arguments>(*kernel.info, values)] {
     count("kernels_run");
     if (injected != 0) throw KernelError{injected, "injected fault"};
     kernel.info->run({.grid = {grid.x, grid.y, grid.z},
@@ -97,7 +99,7 @@ void launch(const void* stub, dim3 grid, dim3 block, void** values, std::size_t 
                       .seed = settings().seed,
                       .check = settings().check});
   };
-  submit(stream, {.kind = Kind::kernel, .name = kernel.name, .run = run});
+  submit(stream, {.kind = Kind::kernel, .name = kernel.name, .run = std::move(run)});
 }
 
 /// The launch between <<< and >>>, until the kernel's stub takes it.
@@ -186,7 +188,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* st
     const Kernel& kernel = find_kernel(stub);
     *attributes = {};
     attributes->sharedSizeBytes = kernel.info->static_shared_bytes;
-    attributes->maxThreadsPerBlock = 1024;
+    attributes->maxThreadsPerBlock = kMaxThreadsPerBlock;
     attributes->numRegs = 32;
     attributes->ptxVersion = attributes->binaryVersion = settings().compute_capability;
     attributes->maxDynamicSharedSizeBytes =
@@ -199,11 +201,11 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
                                                                    std::size_t dynamic_shared,
                                                                    unsigned) {
   return api("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", [&] {
-    constexpr int kThreads = 2048;
     require(block_size > 0, cudaErrorInvalidValue);
     const Kernel& kernel = find_kernel(stub);
     const int shared = static_cast<int>(kernel.info->static_shared_bytes + dynamic_shared);
-    const int by_threads = block_size > 1024 ? 0 : kThreads / block_size;
+    const int by_threads =
+        block_size > kMaxThreadsPerBlock ? 0 : kThreadsPerMultiprocessor / block_size;
     *blocks = shared > 0 ? std::min(by_threads, max_shared_bytes() / shared) : by_threads;
   });
 }

@@ -54,6 +54,11 @@ std::optional<AddressRange> AllocationMap::find(std::uintptr_t address, std::siz
   return AddressRange{begin, end};
 }
 
+std::optional<AddressRange> DeviceMemory::find(std::uintptr_t address, std::size_t bytes) const {
+  std::optional<AddressRange> found = allocations.find(address, bytes);
+  return found ? found : variables.find(address, bytes);
+}
+
 AllocationMap& pinned_memory() {
   static AllocationMap& only = *new AllocationMap;
   return only;
@@ -66,13 +71,13 @@ void* device_pointer(std::uintptr_t address, int index) {
 
 int owning_device(const void* pointer, std::size_t bytes) {
   for (int index = 0; index < settings().devices; ++index) {
-    if (device(index).memory.allocations.find(untagged(pointer), bytes)) return index;
+    if (device(index).memory.find(untagged(pointer), bytes)) return index;
   }
   return -1;
 }
 
 bool find_allocation(std::uintptr_t address, std::size_t bytes, int index, AddressRange* range) {
-  std::optional<AddressRange> found = device(index).memory.allocations.find(address, bytes);
+  std::optional<AddressRange> found = device(index).memory.find(address, bytes);
   if (!found) found = pinned_memory().find(address, bytes);
   if (found) *range = *found;
   return found.has_value();

@@ -31,7 +31,11 @@ class AllocationMap {
 
 /// The memory of one device.
 struct DeviceMemory {
-  AllocationMap allocations;  ///< of cudaMalloc, and the variables of modules
+  /// The allocation or variable that [address, address + bytes) lies in.
+  [[nodiscard]] std::optional<AddressRange> find(std::uintptr_t address, std::size_t bytes) const;
+
+  AllocationMap allocations;  ///< of cudaMalloc
+  AllocationMap variables;    ///< of modules
   std::atomic<std::size_t> live_bytes{0};
 };
 

@@ -133,7 +133,7 @@ using namespace cusim;
 void cusim_register_module(const ModuleInfo* info) {
   Module module{info, {}};
   for (int index = 0; index < settings().devices; ++index) {
-    module.variables.push_back(make_variables(*info, device(index).memory.allocations));
+    module.variables.push_back(make_variables(*info, device(index).memory.variables));
   }
   const std::lock_guard lock(registry().mutex);
   registry().modules.push_back(std::move(module));

@@ -29,6 +29,12 @@ bool race_check() {
 
 }  // namespace
 
+Scheduler::Scheduler() {
+  // Fibers must not allocate: ThreadSanitizer sees allocations of this file too.
+  for (std::vector<Fiber*>* list : {&idle_, &ready_}) list->reserve(kMaxThreads);
+  at_barrier_.reserve(kMaxThreads);
+}
+
 void Scheduler::start(const LaunchContext& context, std::size_t bytes, void (*body)(void*),
                       void* argument) {
   launch = &context;
@@ -47,8 +53,7 @@ void Scheduler::start(const LaunchContext& context, std::size_t bytes, void (*bo
                    .lane = i % kWarpSize,
                    .warp = &warps_[i / kWarpSize],
                    .block = this,
-                   .fiber = nullptr,
-                   .released = false};
+                   .fiber = nullptr};
     order_[i] = i;
   }
   host_.adopt_thread();
@@ -134,7 +139,7 @@ void Scheduler::run_threads(Fiber* fiber) {
     body_(argument_);
     ++finished_;
     block_end_.release();
-    release_barrier_if_full();
+    if (!at_barrier_.empty() && at_barrier_.size() + finished_ == thread_count) release_barrier();
     if (race_check()) return;
   }
 }

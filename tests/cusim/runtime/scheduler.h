@@ -27,6 +27,8 @@ struct Fiber {
 /// Runs the blocks of a grid one after another.
 class Scheduler : public Block {
  public:
+  Scheduler();
+
   void start(const LaunchContext& context, std::size_t bytes, void (*body)(void*), void* argument);
   void run_block(Dim3 block_index);
 
@@ -42,7 +44,7 @@ class Scheduler : public Block {
   void resume(Fiber* fiber);
   void pause(Fiber* fiber);
   void run_threads(Fiber* fiber);
-  void release_barrier_if_full();
+  void release_barrier();
   void finish_collective(WarpOperation operation, Thread& last, std::uint32_t mask);
   [[noreturn]] void report_deadlock() const;
 

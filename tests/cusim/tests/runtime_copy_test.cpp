@@ -86,4 +86,5 @@ TEST_CASE("variables have an address and a size") {
   CHECK(value == 2);
   CHECK(code(cudaMemcpyToSymbol(&bias, &value, 4, 1, cudaMemcpyHostToDevice)) == 1);
   CHECK(code(cudaGetSymbolAddress(&address, &value)) == cudaErrorInvalidSymbol);
+  CHECK(code(cudaFree(address)) == cudaErrorInvalidValue);
 }
