@@ -54,18 +54,20 @@ __global__ void bit_fields(const std::uint64_t* x, std::uint64_t* y, int n) {
   std::int32_t signed_field;
   std::uint32_t inserted;
   std::uint32_t place;
+  std::uint32_t picked;
   asm("bfe.u32 %0, %1, %2, %3;" : "=r"(unsigned_field) : "r"(low), "r"(shift), "r"(high >> 8 & 31));
   asm("bfe.s32 %0, %1, %2, %3;" : "=r"(signed_field) : "r"(low), "r"(shift), "r"(high >> 8 & 31));
   asm("bfi.b32 %0, %1, %2, %3, %4;"
       : "=r"(inserted)
       : "r"(low), "r"(high), "r"(shift), "r"(high >> 8 & 31));
+  asm("prmt.b32 %0, %1, %2, 0x3F1D;" : "=r"(picked) : "r"(low), "r"(high));
   asm("bfind.u32 %0, %1;" : "=r"(place) : "r"(low >> shift));
   const std::uint64_t results[] = {
       static_cast<std::uint64_t>(__popc(low) + 100 * __clz(low) + 10000 * __ffs(low)),
       static_cast<std::uint64_t>(__popcll(v) + 100 * __clzll(v)),
       __brev(low),
       __brevll(v),
-      __byte_perm(low, high, 0x3715),
+      picked,
       __funnelshift_l(low, high, shift),
       __funnelshift_rc(low, high, shift + 5),
       (low & high) ^ (~low | 0x0F0F0F0F),

@@ -117,7 +117,7 @@ TEST_CASE("bit operations and fields are as PTX defines them") {
         y, n, i,
         {static_cast<u64>(std::popcount(low) + 100 * std::countl_zero(low)) + 10000 * ffs,
          static_cast<u64>(std::popcount(v) + 100 * std::countl_zero(v)), reversed >> 32, reversed,
-         picked(low, high, 5) | picked(low, high, 1) << 8 | picked(low, high, 7) << 16 |
+         picked(low, high, 13) | picked(low, high, 1) << 8 | picked(low, high, 15) << 16 |
              picked(low, high, 3) << 24,
          static_cast<u32>(pair << shift >> 32), static_cast<u32>(pair >> wide_shift),
          (low & high) ^ (~low | 0x0F0F0F0F), low >> shift & mask, widened(static_cast<s32>(field)),
