@@ -1,6 +1,7 @@
 // Fills in the code that the table of rules has for an instruction.
 #include "ptx/instruction.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "ptx/error.h"
@@ -30,14 +31,9 @@ class Expansion {
   std::string operator()(std::string_view code, std::size_t element) {
     element_ = element;
     const std::size_t equals = code.find(" = ");
-    if (code[0] != '$' || equals == std::string_view::npos || code[1] == ':') return fill(code);
-    if (std::size_t zero = code.find(":zero "); zero < equals) {  // $1:zero $0 = x
-      fill(code.substr(0, zero + 5));
-      code.remove_prefix(zero + 6);
-    }
-    const std::string_view target = code.substr(0, code.find(" = "));
-    return message("set(", names_.lvalue(operand(target)), ", ",
-                   fill(code.substr(target.size() + 3)), ")");
+    if (code[0] != '$' || equals == std::string_view::npos) return fill(code);
+    const std::string target = operand(code.substr(0, equals));
+    return message("set(", names_.lvalue(target), ", ", fill(code.substr(equals + 3)), ")");
   }
 
   /// How often the statement is to be written.
