@@ -32,22 +32,6 @@ bool windows_fit(const Window& conv, const Window& pool) {
          pool.pad_left == 0 && pool.pad_bottom == 0 && pool.pad_right == 0;
 }
 
-/// Extents that windows_fit and the channels' limits allow.
-fused::ConvPool conv_pool_of(const Window& conv, const Window& pool, const Shape& x,
-                             const Shape& w) {
-  return {.n = static_cast<int>(x[0]),
-          .c = static_cast<int>(x[1]),
-          .h = static_cast<int>(x[2]),
-          .w = static_cast<int>(x[3]),
-          .k = static_cast<int>(w[0]),
-          .p = static_cast<int>(pool.output_h(conv.output_h(x[2]))),
-          .q = static_cast<int>(pool.output_w(conv.output_w(x[3]))),
-          .kernel = static_cast<int>(conv.kernel_h),
-          .pool = static_cast<int>(pool.kernel_h),
-          .pad_top = static_cast<int>(conv.pad_top),
-          .pad_left = static_cast<int>(conv.pad_left)};
-}
-
 /// Throws ShapeError unless the arguments are those of one convolution with pooling; each may be
 /// its gradient. b is optional.
 fused::ConvPool check_conv_pool(std::string_view operation, const Context& context,
@@ -61,7 +45,7 @@ fused::ConvPool check_conv_pool(std::string_view operation, const Context& conte
                              "; with these windows there is no fused kernel for them, ask "
                              "conv_pool_is_fused first"));
   }
-  const fused::ConvPool e = conv_pool_of(conv, pool, x.view.shape, w.view.shape);
+  const fused::ConvPool e = fused::conv_pool_of(conv, pool, x.view.shape, w.view.shape);
   checks::parameter(operation, w, {e.k, e.c, e.kernel, e.kernel});
   if (b.view.data != nullptr) checks::parameter(operation, b, {e.k});
   checks::activation(operation, context, y.name, y.view);
@@ -119,7 +103,7 @@ bool conv_pool_is_fused(const Context& context, const Window& conv, const Window
       conv.pad_bottom >= conv.kernel_h || conv.pad_right >= conv.kernel_w) {
     return false;
   }
-  const fused::ConvPool e = conv_pool_of(conv, pool, x, w);
+  const fused::ConvPool e = fused::conv_pool_of(conv, pool, x, w);
   return e.plane_bytes(e.image()) <= kFusedSharedBytes &&
          e.plane_bytes(e.gradient()) <= kFusedSharedBytes &&
          e.parameter_bytes() <= kFusedSharedBytes;
@@ -128,8 +112,7 @@ bool conv_pool_is_fused(const Context& context, const Window& conv, const Window
 void conv_pool_forward(Context& context, const Window& conv, const Window& pool, bool relu,
                        ConstFloatView x, ConstFloatView w, ConstFloatView b, FloatView y,
                        View<std::uint8_t> argmax) {
-  check_conv_pool("conv_pool_forward", context, conv, pool, {"x", x}, {"w", w}, {"b", b},
-                  {"y", y});
+  check_conv_pool("conv_pool_forward", context, conv, pool, {"x", x}, {"w", w}, {"b", b}, {"y", y});
   if (argmax.data != nullptr) checks::same_shape("conv_pool_forward", "y", y, "argmax", argmax);
   if constexpr (kHasCuda) cuda::conv_pool_forward(context, conv, pool, relu, x, w, b, y, argmax);
 }
@@ -155,8 +138,8 @@ void conv_pool_backward(Context& context, const Window& conv, const Window& pool
 
 std::size_t conv_pool_workspace_bytes(const Shape& x, const Shape& w, int shards) {
   const int parts = fused::cut_conv_batch(static_cast<int>(x[0] / shards)).parts;
-  const std::int64_t tiles = fused::groups_of(static_cast<int>(w[0])) *
-                             fused::groups_of(static_cast<int>(w[1]));
+  const std::int64_t tiles =
+      fused::groups_of(static_cast<int>(w[0])) * fused::groups_of(static_cast<int>(w[1]));
   const std::int64_t sums = fused::kGroup * fused::kGroup * (w[2] * w[3] + 1);
   return static_cast<std::size_t>(shards * tiles * parts * sums) * sizeof(float);
 }
@@ -167,8 +150,7 @@ void linear_loss(Context& context, ConstFloatView x, ConstFloatView w, ConstFloa
   check_linear("linear_loss", context, {"x", x}, {"w", w}, {"b", b}, {"logits", logits});
   if (dlogits.data != nullptr) {
     checks::same_shape("linear_loss", "logits", logits, "dlogits", dlogits);
-    if (state == nullptr)
-      throw UsageError("linear_loss: the gradient needs the state of the step");
+    if (state == nullptr) throw UsageError("linear_loss: the gradient needs the state of the step");
   }
   if (targets.sample_index == nullptr ||
       (targets.classes != nullptr) == (targets.soft != nullptr)) {
@@ -190,7 +172,8 @@ void linear_backward(Context& context, ConstFloatView x, ConstFloatView w, Const
   check_shards(kName, x.shape[0], shards);
   constexpr std::int64_t kMostColumns = 1 << 17;
   if (d > kMostColumns) {
-    throw ShapeError(message(kName, ": x has ", d, " values a sample; there may be ", kMostColumns));
+    throw ShapeError(
+        message(kName, ": x has ", d, " values a sample; there may be ", kMostColumns));
   }
   check_workspace(kName, context, linear_backward_workspace_bytes(x.shape, w.shape[0], shards));
   if constexpr (kHasCuda) {

@@ -7,9 +7,9 @@
 // Tensors are canonical, no argument may overlap another, and all throw ShapeError when shapes do
 // not fit.
 //
-// Gradients of parameters: the batch is `shards` slices of equal size, and slice s writes its own at
-// dw + s * grads_stride and db + s * grads_stride, in floats; `accumulate` adds to what is there.
-// They are deterministic, and the bits of a slice do not depend on how many share the call.
+// Gradients of parameters: the batch is `shards` slices of equal size, and slice s writes its own
+// at dw + s * grads_stride and db + s * grads_stride, in floats; `accumulate` adds to what is
+// there. They are deterministic, and the bits of a slice do not depend on how many share the call.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,8 @@ inline constexpr int kFusedShards = 64;
 [[nodiscard]] bool conv_pool_is_fused(const Context& context, const Window& conv,
                                       const Window& pool, const Shape& x, const Shape& w);
 
-/// y = maxpool(relu(conv(x, w) + b)), without relu unless `relu`. Overwrites y (N,K,P,Q) and, unless
-/// its data is null, argmax of the same shape, as pool.h says. `b` may have null data.
+/// y = maxpool(relu(conv(x, w) + b)), without relu unless `relu`. Overwrites y (N,K,P,Q) and,
+/// unless its data is null, argmax of the same shape, as pool.h says. `b` may have null data.
 void conv_pool_forward(Context& context, const Window& conv, const Window& pool, bool relu,
                        ConstFloatView x, ConstFloatView w, ConstFloatView b, FloatView y,
                        View<std::uint8_t> argmax);
@@ -62,8 +62,8 @@ void linear_loss(Context& context, ConstFloatView x, ConstFloatView w, ConstFloa
                  const Targets& targets, const StepState* state, FloatView logits, float* loss,
                  float* correct, FloatView dlogits);
 
-/// The gradients of the fully connected layer, dy (N,O), O as above. Overwrites dx; its data is null
-/// when nobody needs it, as db's may be. One launch.
+/// The gradients of the fully connected layer, dy (N,O), O as above. Overwrites dx; its data is
+/// null when nobody needs it, as db's may be. One launch.
 void linear_backward(Context& context, ConstFloatView x, ConstFloatView w, ConstFloatView dy,
                      FloatView dw, FloatView db, bool accumulate, FloatView dx, int shards,
                      std::int64_t grads_stride);

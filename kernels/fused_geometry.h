@@ -48,45 +48,63 @@ struct ConvPool {
   int kernel = 0, pool = 0, pad_top = 0, pad_left = 0;
 
   /// The image with its border, so far as the pooled windows see it.
-  [[nodiscard]] Tile image() const {
+  [[nodiscard]] constexpr Tile image() const {
     const int pitch = (q * pool + kernel - 1 + 1) / 2 * 2;
     const int rows = p * pool + kernel - 1;
     return {rows, pitch, pad_top, pad_left, rows * pitch};
   }
   /// The same with planes an odd number of floats apart, so that threads of different channels meet
   /// different banks of memory.
-  [[nodiscard]] Tile staggered_image() const {
+  [[nodiscard]] constexpr Tile staggered_image() const {
     Tile tile = image();
     tile.plane |= 1;
     return tile;
   }
   /// The gradient of the convolution's output, so far as the tiles of dx see it.
-  [[nodiscard]] Tile gradient() const {
+  [[nodiscard]] constexpr Tile gradient() const {
     const int rows = data_tiles(h) * kDataTile + kernel - 1;
     const int pitch = (data_tiles(w) * kDataTile + kernel - 1 + 1) / 2 * 2;
     return {rows, pitch, kernel - 1 - pad_top, kernel - 1 - pad_left, rows * pitch};
   }
-  [[nodiscard]] static int data_tiles(int extent) { return (extent + kDataTile - 1) / kDataTile; }
+  [[nodiscard]] static constexpr int data_tiles(int extent) {
+    return (extent + kDataTile - 1) / kDataTile;
+  }
 
   /// Shared memory of one input plane of a correlation, with its weights.
-  [[nodiscard]] int plane_bytes(const Tile& tile) const {
+  [[nodiscard]] constexpr int plane_bytes(const Tile& tile) const {
     return (tile.plane + kGroup * kernel * kernel) * static_cast<int>(sizeof(float));
   }
   /// Planes of a correlation that are in shared memory at once.
-  [[nodiscard]] int planes_at_once(const Tile& tile, int channels) const {
+  [[nodiscard]] constexpr int planes_at_once(const Tile& tile, int channels) const {
     return std::min(channels, static_cast<int>(kFusedSharedBytes) / plane_bytes(tile));
   }
   /// Sums that a thread of the parameters' gradients keeps: a kernel, and the bias.
-  [[nodiscard]] int parameter_sums() const { return kernel * kernel + 1; }
+  [[nodiscard]] constexpr int parameter_sums() const { return kernel * kernel + 1; }
   /// Shared memory of the parameters' gradients: planes of the image and the pooled gradients of as
   /// many channels, and after them the threads' sums.
-  [[nodiscard]] int parameter_bytes() const {
+  [[nodiscard]] constexpr int parameter_bytes() const {
     const int values = std::min(c, kGroup) * staggered_image().plane;
     const int windows = std::min(k, kGroup) * p * q;
     const int sums = parameter_sums() * kConvThreads;
     return std::max(values + 2 * windows, sums) * static_cast<int>(sizeof(float));
   }
 };
+
+/// For windows that fit; see conv_pool_is_fused.
+inline ConvPool conv_pool_of(const Window& conv, const Window& pool, const Shape& x,
+                             const Shape& w) {
+  return {.n = static_cast<int>(x[0]),
+          .c = static_cast<int>(x[1]),
+          .h = static_cast<int>(x[2]),
+          .w = static_cast<int>(x[3]),
+          .k = static_cast<int>(w[0]),
+          .p = static_cast<int>(pool.output_h(conv.output_h(x[2]))),
+          .q = static_cast<int>(pool.output_w(conv.output_w(x[3]))),
+          .kernel = static_cast<int>(conv.kernel_h),
+          .pool = static_cast<int>(pool.kernel_h),
+          .pad_top = static_cast<int>(conv.pad_top),
+          .pad_left = static_cast<int>(conv.pad_left)};
+}
 
 inline constexpr int kLinearColumns = 128;  ///< of x, one for each thread of a block
 inline constexpr int kLinearSamples = 16;   ///< whose dy are in shared memory at once
