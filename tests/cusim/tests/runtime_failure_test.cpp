@@ -29,6 +29,7 @@ TEST_CASE("a kernel that fails shows at the next synchronisation, and ever after
   const DeviceArray<float> x({1.0f});
   const TestStream stream;
   const TestEvent event;
+  cusim_reset_counters();
   Gate gate(stream);
   REQUIRE(launch(throws, 1, 1, stream, 719) == cudaSuccess);
   REQUIRE(launch(add, 1, 1, stream, x.data(), 1.0f, 1) == cudaSuccess);
@@ -36,6 +37,7 @@ TEST_CASE("a kernel that fails shows at the next synchronisation, and ever after
   CHECK(cudaGetLastError() == cudaSuccess);
   gate.open();
   CHECK(cudaEventSynchronize(event) == cudaErrorLaunchFailure);
+  CHECK(cusim_counter("kernels_run") == 1);  // what was behind it did not run
   for (int i = 0; i < 2; ++i) CHECK(cudaGetLastError() == cudaErrorLaunchFailure);
   void* y = nullptr;
   CHECK(cudaMalloc(&y, 4) == cudaErrorLaunchFailure);

@@ -94,7 +94,9 @@ void run_count_even(const LaunchContext& launch) {
   auto* out = argument<int*>(launch, 0);
   run_grid(launch, 0, [&] {
     const unsigned i = current_thread->linear;
-    global(out + i) = static_cast<int>(current_block->barrier(i % 2 == 0));
+    const unsigned even = current_block->barrier(i % 2 == 0);
+    const unsigned first = current_block->barrier(i == 0);
+    global(out + i) = static_cast<int>(10 * even + first);
   });
 }
 
@@ -185,6 +187,12 @@ Gate::Gate(cudaStream_t stream) : open_(new std::atomic<bool>(false)) {
     while (!*open) std::this_thread::yield();
   };
   REQUIRE(cudaLaunchHostFunc(stream, wait, open_) == cudaSuccess);
+}
+
+void settle() {
+  const TestStream stream;
+  for (int i = 0; i < 500; ++i) REQUIRE(launch(big_shared, 1, 1, stream) == cudaSuccess);
+  REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
 }
 
 void Gate::open() {

@@ -21,7 +21,7 @@ struct Stub {
 extern Stub add;          ///< (float* x, float value, int count): x[i] += value
 extern Stub block_sum;    ///< (int* out): sum of threadIdx.x over the block, by shared memory
 extern Stub rotate_warp;  ///< (int* x): x[lane] of the next lane, by a shuffle
-extern Stub count_even;   ///< (int* out): out[thread] = threads with an even index, by a barrier
+extern Stub count_even;   ///< (int* out): out[i] = 10 * threads with an even index + 1, by barriers
 extern Stub half_warp_shuffles;  ///< (): a shuffle of a full warp that 16 lanes never reach
 extern Stub half_block_waits;    ///< (): half of the threads stand at a warp barrier without peers
 extern Stub throws;              ///< (int code): fails with that error
@@ -54,6 +54,9 @@ class Gate {
  private:
   std::atomic<bool>* open_;  ///< freed by the stream
 };
+
+/// Gives streams time to run what they wrongly would: right ones pass the test without it.
+void settle();
 
 /// An array on the current device.
 template <class T>

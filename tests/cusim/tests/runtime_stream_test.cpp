@@ -32,6 +32,7 @@ TEST_CASE("streams run side by side, and an event orders them") {
 
   REQUIRE(cudaStreamWaitEvent(second, event, 0) == cudaSuccess);
   REQUIRE(copy() == cudaSuccess);
+  settle();
   CHECK(code(cudaEventQuery(event)) == cudaErrorNotReady);
   CHECK(code(cudaStreamQuery(second)) == cudaErrorNotReady);
   gate.open();
@@ -62,6 +63,7 @@ TEST_CASE("an event may go when its record and its waits are on their way") {
   REQUIRE(cudaEventRecord(event, first) == cudaSuccess);
   REQUIRE(cudaStreamWaitEvent(second, event, 0) == cudaSuccess);
   REQUIRE(cudaEventDestroy(event) == cudaSuccess);
+  settle();
   CHECK(code(cudaStreamQuery(second)) == cudaErrorNotReady);
   gate.open();
   CHECK(cudaStreamSynchronize(second) == cudaSuccess);
@@ -97,6 +99,7 @@ TEST_CASE("the legacy stream waits for blocking streams and they for it") {
     Gate gate(blocking);
     REQUIRE(launch(add, 1, 1, blocking, x.data(), 1.0f, 1) == cudaSuccess);
     REQUIRE(copy(nullptr) == cudaSuccess);
+    settle();
     CHECK(code(cudaStreamQuery(nullptr)) == cudaErrorNotReady);
     CHECK(cudaStreamQuery(free) == cudaSuccess);
     gate.open();
@@ -107,6 +110,7 @@ TEST_CASE("the legacy stream waits for blocking streams and they for it") {
     Gate gate(nullptr);
     REQUIRE(launch(add, 1, 1, nullptr, x.data(), 1.0f, 1) == cudaSuccess);
     REQUIRE(copy(blocking) == cudaSuccess);
+    settle();
     CHECK(code(cudaStreamQuery(blocking)) == cudaErrorNotReady);
     REQUIRE(copy(free) == cudaSuccess);
     CHECK(cudaStreamSynchronize(free) == cudaSuccess);
