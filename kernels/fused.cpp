@@ -54,7 +54,7 @@ fused::ConvPool check_conv_pool(std::string_view operation, const Context& conte
 }
 
 void check_shards(std::string_view operation, std::int64_t samples, int shards) {
-  if (shards < 1 || shards > kFusedShards || samples % shards != 0) {
+  if (shards < 1 || shards > kFusedShards || samples < 1 || samples % shards != 0) {
     throw ShapeError(message(operation, ": ", samples, " samples in ", shards,
                              " slices; there must be 1 to ", kFusedShards,
                              " of them and all must have the same size"));
@@ -128,7 +128,6 @@ void conv_pool_backward(Context& context, const Window& conv, const Window& pool
   checks::same_shape(kName, "y", y, "argmax", argmax);
   checks::same_shape(kName, "y", y, "dy", dy);
   if (dx.data != nullptr) checks::same_shape(kName, "x", x, "dx", dx);
-  check_shards(kName, x.shape[0], shards);
   check_workspace(kName, context, conv_pool_workspace_bytes(x.shape, w.shape, shards));
   if constexpr (kHasCuda) {
     cuda::conv_pool_backward(context, conv, pool, relu, x, w, y, argmax, dy, dw, db, accumulate, dx,
@@ -137,6 +136,7 @@ void conv_pool_backward(Context& context, const Window& conv, const Window& pool
 }
 
 std::size_t conv_pool_workspace_bytes(const Shape& x, const Shape& w, int shards) {
+  check_shards("conv_pool_backward", x[0], shards);
   const int parts = fused::cut_conv_batch(static_cast<int>(x[0] / shards)).parts;
   const std::int64_t tiles =
       fused::groups_of(static_cast<int>(w[0])) * fused::groups_of(static_cast<int>(w[1]));
@@ -169,7 +169,6 @@ void linear_backward(Context& context, ConstFloatView x, ConstFloatView w, Const
   const std::int64_t d = check_linear(kName, context, {"x", x}, {"w", w}, {"db", db}, {"dy", dy});
   checks::parameter(kName, {"dw", dw}, w.shape);
   if (dx.data != nullptr) checks::same_shape(kName, "x", x, "dx", dx);
-  check_shards(kName, x.shape[0], shards);
   constexpr std::int64_t kMostColumns = 1 << 17;
   if (d > kMostColumns) {
     throw ShapeError(
@@ -182,6 +181,7 @@ void linear_backward(Context& context, ConstFloatView x, ConstFloatView w, Const
 }
 
 std::size_t linear_backward_workspace_bytes(const Shape& x, std::int64_t outputs, int shards) {
+  check_shards("linear_backward", x[0], shards);
   const int parts = fused::cut_linear_batch(static_cast<int>(x[0] / shards)).parts;
   const std::int64_t blocks = fused::column_blocks(x.without_first().count());
   return static_cast<std::size_t>(shards * blocks * parts * (outputs + 1) * fused::kLinearColumns) *

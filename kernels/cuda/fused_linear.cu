@@ -2,6 +2,7 @@
 // gradients in another.
 #include "lockstep/core/cuda/runtime.h"
 #include "lockstep/kernels/cuda/elements.h"
+#include "lockstep/kernels/cuda/extents.h"
 #include "lockstep/kernels/cuda/handles.h"
 #include "lockstep/kernels/cuda/kernels.h"
 #include "lockstep/kernels/cuda/last_block.h"
@@ -148,7 +149,7 @@ __global__ void __launch_bounds__(kLinearColumns) linear_backward_kernel(LinearB
 void linear_loss(Context& context, ConstFloatView x, ConstFloatView w, ConstFloatView b,
                  const Targets& targets, const StepState* state, FloatView logits, float* loss,
                  float* correct, FloatView dlogits) {
-  const auto blocks = static_cast<unsigned>(x.shape[0]);
+  const auto blocks = static_cast<unsigned>(int_extent(x.shape[0]));
   linear_loss_kernel<<<blocks, kThreads, 0, stream_of(context)>>>(
       x.shape.without_first().count(), static_cast<int>(w.shape[0]), x.data, w.data, b.data,
       targets, state, logits.data, loss, correct, dlogits.data);
@@ -160,7 +161,7 @@ void linear_backward(Context& context, ConstFloatView x, ConstFloatView w, Const
                      std::int64_t grads_stride) {
   const LinearBackward task{.d = x.shape.without_first().count(),
                             .o = static_cast<int>(w.shape[0]),
-                            .samples = static_cast<int>(x.shape[0] / shards),
+                            .samples = int_extent(x.shape[0]) / shards,
                             .x = x.data,
                             .w = w.data,
                             .dy = dy.data,

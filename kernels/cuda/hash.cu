@@ -32,7 +32,7 @@ __global__ void hash_kernel(const std::uint32_t* words, std::int64_t count, std:
   const std::int64_t begin = blockIdx.x * kSumChunk;
   const std::int64_t left = count - begin;
   const std::uint64_t hash = hash_words(words + begin, left < kSumChunk ? left : kSumChunk);
-  if (threadIdx.x == 0) hashes[blockIdx.x] = hash;
+  if (threadIdx.x == 0 && left > 0) hashes[blockIdx.x] = hash;
   if (!is_last_block(reinterpret_cast<unsigned*>(scratch), gridDim.x)) return;
   const std::uint64_t all = hash_words(hashes, count == 0 ? 0 : gridDim.x);
   if (threadIdx.x == 0) *result = all;

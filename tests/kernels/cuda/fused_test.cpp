@@ -177,7 +177,7 @@ TEST_CASE("conv_pool_forward is convolution, ReLU and pooling, ties included") {
 
 TEST_CASE("conv_pool_forward lets NaN and infinity through") {
   Gpu gpu;
-  const ConvPoolCase& c = conv_pool_cases()[1];
+  const ConvPoolCase c = conv_pool_cases()[1];
   Floats x = whole_values(c.n * c.c * c.h * c.w, 1);
   x[100] = kNan;
   x[2000] = kInfinity;
