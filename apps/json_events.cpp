@@ -39,6 +39,7 @@ Json config_json(const TrainOptions& options, const TrainReport& report, const S
   config["precision"] = options.precision;
   config["data_resident"] = options.data_resident;
   config["graph"] = !options.no_graph;
+  config["fuse"] = !options.no_fuse;
   config["replicas"] = sharding.replicas;
   config["shards"] = sharding.shards;
   config["shard_samples"] = sharding.shard_samples;

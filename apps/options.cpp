@@ -43,6 +43,9 @@ void add_batches(CommandLine& line, TrainOptions& options, CLI::Option*& batch,
              "on: the samples lie on every GPU; off: they are sent while it trains; auto: on when "
              "they take at most half of its free memory (auto)",
              one_of({"auto", "on", "off"}));
+  line.flag("--no-fuse", options.no_fuse,
+            "compute neighbouring layers one by one where one operation could do them together; "
+            "the same results within rounding");
   line.flag("--no-graph", options.no_graph,
             "give a GPU every operation of a step on its own; the same bits, slower, easier to "
             "find a fault in");

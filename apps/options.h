@@ -36,6 +36,7 @@ struct TrainOptions {
   std::string precision = "fp32";
   std::string data_resident = "auto";
   bool no_graph = false;
+  bool no_fuse = false;
   std::string model = "article";
   std::filesystem::path init_from;  ///< weights to start from; empty: initialisers
   std::uint64_t seed = 0;

@@ -1,6 +1,8 @@
 #include "lockstep/layers/plan.h"
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/stream.h"
+#include "lockstep/kernels/fused.h"
 #include "lockstep/kernels/softmax_cross_entropy.h"
 #include "lockstep/layers/name_errors.h"
 #include "lockstep/layers/planner.h"
@@ -70,10 +72,9 @@ std::string description_of(const Sequential& model, const Blueprint& blueprint,
   const MemoryMap& memory = blueprint.memory;
   std::vector<std::vector<std::string>> rows{
       {"name", "layer", "output", "layout", "bytes", "saved"}};
-  for (int i = 0; i < model.size(); ++i) {
-    const PlannedLayer& layer = blueprint.layers[static_cast<std::size_t>(i)];
-    rows.push_back({model.name(i), model.layer(i).summary(), layer.y_shape.to_string(),
-                    name_of(blueprint.layout),
+  for (const PlannedLayer& layer : blueprint.layers) {
+    rows.push_back({unit_name(model, layer.unit), unit_summary(model, layer.unit),
+                    layer.y_shape.to_string(), name_of(blueprint.layout),
                     layer.y == layer.x ? "in place" : std::to_string(memory.bytes(layer.y)),
                     layer.saved < 0 ? "" : std::to_string(memory.bytes(layer.saved))});
   }
@@ -88,7 +89,9 @@ Plan::Plan(Context& context, const Sequential& model, const ParameterLayout& lay
            const Shape& input_sample, const PlanOptions& options, const float* params, float* grads)
     : training_(options.training) {
   check_arguments(model, layout, options, params, grads);
-  const Blueprint blueprint = make_blueprint(model, input_sample, options.block,
+  const std::vector<Unit> units =
+      options.fuse ? fused_units(context, model, input_sample, options.block) : single_units(model);
+  const Blueprint blueprint = make_blueprint(model, units, input_sample, options.block,
                                              block_form(context.device().kind), options.training);
   const Shape& output = blueprint.layers.back().y_shape;
   check_logits(model, output.without_first(), options.soft_classes);
@@ -97,10 +100,11 @@ Plan::Plan(Context& context, const Sequential& model, const ParameterLayout& lay
   allocate(context, blueprint, output, options.soft_classes);
 
   const Places places(blueprint, memory_);
-  for (int i = 0; i < model.size(); ++i) {
-    const PlannedLayer& planned = blueprint.layers[static_cast<std::size_t>(i)];
-    Binding binding{.name = model.name(i),
-                    .number = static_cast<std::uint32_t>(i),
+  unit_at_.assign(static_cast<std::size_t>(model.size()), -1);
+  for (const PlannedLayer& planned : blueprint.layers) {
+    const int layer = planned.unit.first;
+    Binding binding{.name = model.name(layer),
+                    .number = static_cast<std::uint32_t>(layer),
                     .seed = options.seed,
                     .x = places.floats(planned.x, planned.x_shape),
                     .y = places.floats(planned.y, planned.y_shape),
@@ -108,16 +112,23 @@ Plan::Plan(Context& context, const Sequential& model, const ParameterLayout& lay
                     .dy = places.floats(planned.dy, planned.y_shape),
                     .parameters = {},
                     .saved = places.bytes(planned.saved)};
-    for (const Parameter& parameter : layout.of_layer(i)) {
+    for (const Parameter& parameter : layout.of_layer(layer)) {
       float* grad = training_ ? grads + parameter.place.offset : nullptr;
       binding.parameters.push_back(
           {{params + parameter.place.offset, parameter.spec.shape}, {grad, parameter.spec.shape}});
     }
-    names_.push_back(model.name(i));
+    if (planned.unit.kind == Unit::Kind::linear_loss) {
+      const bool biased = binding.parameters.size() > 1;
+      linear_ = {.x = binding.x,
+                 .w = binding.parameters.at(0).value,
+                 .b = biased ? binding.parameters[1].value : ConstFloatView{}};
+    }
+    unit_at_[static_cast<std::size_t>(layer)] = static_cast<int>(units_.size());
+    names_.push_back(unit_name(model, planned.unit));
     naming_layer(names_.back(), [&] {
-      const AnyLayer& layer = model.layer(i);
-      context.reserve_workspace(layer.workspace_bytes(context, planned.x_shape));
-      layers_.push_back(layer.bind(binding));
+      context.reserve_workspace(
+          unit_workspace_bytes(context, model, planned.unit, planned.x_shape));
+      units_.push_back(bind_unit(model, planned.unit, binding));
     });
   }
   input_.x = places.floats(blueprint.layers.front().x, blueprint.layers.front().x_shape);
@@ -153,17 +164,23 @@ Pass Plan::pass(const StepState* state) const {
 
 void Plan::forward(Context& context, const StepState* state) {
   const Pass block = pass(state);
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    if (layers_[i] == nullptr) continue;
-    naming_layer(names_[i], [&] { layers_[i]->forward(context, block); });
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    const Range range(context, names_[i].c_str());
+    naming_layer(names_[i], [&] { units_[i]->forward(context, block); });
   }
 }
 
 void Plan::loss(Context& context, const StepState* state) {
+  const Range range(context, "loss");
   const Targets targets{
       .sample_index = input_.sample_index, .classes = input_.classes, .soft = input_.soft};
-  softmax_cross_entropy(context, logits_, targets, state, losses_.as<float>(), correct_.as<float>(),
-                        dlogits_);
+  if (linear_) {
+    linear_loss(context, linear_->x, linear_->w, linear_->b, targets, state, logits_,
+                losses_.as<float>(), correct_.as<float>(), dlogits_);
+  } else {
+    softmax_cross_entropy(context, logits_, targets, state, losses_.as<float>(),
+                          correct_.as<float>(), dlogits_);
+  }
 }
 
 void Plan::backward(Context& context, const StepState* state, int layer, bool first_block) {
@@ -173,9 +190,11 @@ void Plan::backward(Context& context, const StepState* state, int layer, bool fi
   if (layer < 0 || layer >= layers()) {
     throw UsageError(message("plan: backward of layer ", layer, "; want 0 to ", layers() - 1));
   }
-  const auto index = static_cast<std::size_t>(layer);
-  if (layer < first_backward_ || layers_[index] == nullptr) return;
-  naming_layer(names_[index], [&] { layers_[index]->backward(context, pass(state), first_block); });
+  const int unit = unit_at_[static_cast<std::size_t>(layer)];
+  if (unit < first_backward_) return;
+  const auto index = static_cast<std::size_t>(unit);
+  const Range range(context, names_[index].c_str());
+  naming_layer(names_[index], [&] { units_[index]->backward(context, pass(state), first_block); });
 }
 
 }  // namespace lockstep

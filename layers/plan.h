@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct PlanOptions {
   bool training = false;          ///< with loss gradient and backward pass; dropout is active
   std::uint64_t seed = 0;         ///< keys dropout
   std::int64_t soft_classes = 0;  ///< length of a soft target; 0 means class indices
+  bool fuse = true;  ///< neighbours become one operation where there is one (kernels/fused.h)
 };
 
 /// A Sequential bound to a block shape, a device and the arenas of one replica. The order of calls
@@ -40,11 +42,12 @@ class Plan {
 
   /// Samples of a block: the shape that everything here has.
   [[nodiscard]] std::int64_t block() const { return block_; }
-  [[nodiscard]] int layers() const { return static_cast<int>(layers_.size()); }
+  /// Layers of the model.
+  [[nodiscard]] int layers() const { return static_cast<int>(unit_at_.size()); }
   /// Where the gathered block goes.
   [[nodiscard]] const GatheredBlock& input() const { return input_; }
-  /// (N, classes) in the device's layout: valid after forward, in a training plan until backward
-  /// begins.
+  /// (N, classes) in the device's layout: valid after forward and loss (on a CPU after forward), in
+  /// a training plan until backward begins.
   [[nodiscard]] ConstFloatView logits() const { return logits_; }
   /// (N) in device memory, after loss: loss and 0 or 1 for a right prediction; both 0 without a
   /// sample.
@@ -54,7 +57,8 @@ class Plan {
   void forward(Context& context, const StepState* state);
   /// Computes losses(), correct() and, in a training plan, the gradient of the logits.
   void loss(Context& context, const StepState* state);
-  /// Backward pass of one layer; its parameters' gradients are overwritten when `first_block`, else
+  /// Backward pass of one layer, with that of neighbours it was fused with: theirs do nothing
+  /// then. Its parameters' gradients are overwritten when `first_block`, else
   /// added to. Does nothing for layers below the first one with parameters. Throws UsageError in a
   /// forward plan.
   void backward(Context& context, const StepState* state, int layer, bool first_block);
@@ -69,7 +73,7 @@ class Plan {
 
   std::int64_t block_ = 0;
   bool training_ = false;
-  int first_backward_ = 0;  ///< layers below it have no parameters under them: no backward pass
+  int first_backward_ = 0;  ///< units below it have no parameters under them: no backward pass
   GatheredBlock input_;
   FloatView logits_;
   FloatView dlogits_;
@@ -78,10 +82,16 @@ class Plan {
   Buffer
       memory_;  ///< activations, gradients of activations, saved bytes: places are shared over time
   Buffer targets_;  ///< sample numbers and targets
-  /// One per layer of the model; null where a neighbour's Layer does its work too.
-  std::vector<std::unique_ptr<Layer>> layers_;
-  std::vector<std::string> names_;  ///< of the layers, for messages
-  std::string description_;         ///< what describe() returns
+  std::vector<std::unique_ptr<Layer>> units_;
+  std::vector<std::string> names_;  ///< of the units, for messages
+  /// The unit that begins with a layer of the model; -1 for one that belongs to its neighbour's.
+  std::vector<int> unit_at_;
+  /// The last layer, when its forward pass is one operation with the loss.
+  struct LinearBeforeLoss {
+    ConstFloatView x, w, b;
+  };
+  std::optional<LinearBeforeLoss> linear_;
+  std::string description_;  ///< what describe() returns
 };
 
 /// Samples that a CPU plan computes at once for shards of `shard_samples`: as many groups of 16 as

@@ -6,6 +6,7 @@
 
 #include "lockstep/core/context.h"
 #include "lockstep/core/tensor.h"
+#include "lockstep/layers/fusion.h"
 #include "lockstep/layers/memory_map.h"
 #include "lockstep/layers/sequential.h"
 
@@ -18,9 +19,10 @@ struct BlockForm {
 };
 [[nodiscard]] BlockForm block_form(DeviceKind kind);
 
-/// One layer's tensors: batch shapes, and numbers in the memory map (-1: there is none). Layers
-/// that share a tensor, or work in place, have the same number.
+/// One unit's tensors: batch shapes, and numbers in the memory map (-1: there is none). Units that
+/// share a tensor, or work in place, have the same number.
 struct PlannedLayer {
+  Unit unit;
   Shape x_shape;
   Shape y_shape;
   int x = -1;
@@ -33,14 +35,16 @@ struct PlannedLayer {
 struct Blueprint {
   std::int64_t block = 0;
   Layout layout = Layout::canonical;
-  std::vector<PlannedLayer> layers;
-  int first_backward =
-      0;  ///< the lowest layer with a backward pass; the number of layers when there is none
+  std::vector<PlannedLayer> layers;  ///< one a unit
+  /// The lowest unit with a backward pass; the number of units when there is none.
+  int first_backward = 0;
   MemoryMap memory;  ///< placed
 };
 
-/// Plans `model` for blocks of `block` samples, rounded up to whole groups. Errors name the layer.
-[[nodiscard]] Blueprint make_blueprint(const Sequential& model, const Shape& input_sample,
-                                       std::int64_t block, BlockForm form, bool training);
+/// Plans `model`, cut into `units`, for blocks of `block` samples, rounded up to whole groups.
+/// Errors name the layer.
+[[nodiscard]] Blueprint make_blueprint(const Sequential& model, const std::vector<Unit>& units,
+                                       const Shape& input_sample, std::int64_t block,
+                                       BlockForm form, bool training);
 
 }  // namespace lockstep

@@ -14,12 +14,13 @@ constexpr std::size_t kKept = 3;
 }  // namespace
 
 Evaluator::Evaluator(Context& context, const Sequential& model, const ParameterLayout& layout,
-                     const float* params, Residence residence)
+                     const float* params, Residence residence, bool fuse)
     : context_(context),
       model_(model),
       layout_(layout),
       params_(params),
       residence_(residence),
+      fuse_(fuse),
       state_(context.device(), sizeof(StepState), "the state of evaluations") {}
 
 Evaluator::Share::Share(Context& context, const Dataset& data, Residence residence, int rank_in,
@@ -60,9 +61,9 @@ Plan& Evaluator::plan_for(const Dataset& data) {
     const std::int64_t block =
         context_.on_cpu() ? cpu_block_samples(model_, data.sample_shape(), kEvaluationChunk)
                           : kEvaluationChunk;
-    plan_ = std::make_unique<Plan>(context_, model_, layout_, data.sample_shape(),
-                                   PlanOptions{.block = block, .soft_classes = soft_classes},
-                                   params_, nullptr);
+    plan_ = std::make_unique<Plan>(
+        context_, model_, layout_, data.sample_shape(),
+        PlanOptions{.block = block, .soft_classes = soft_classes, .fuse = fuse_}, params_, nullptr);
     plan_soft_classes_ = soft_classes;
   }
   return *plan_;

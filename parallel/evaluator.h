@@ -24,7 +24,7 @@ class Evaluator {
  public:
   /// Everything given outlives the evaluator. `params` is device memory.
   Evaluator(Context& context, const Sequential& model, const ParameterLayout& layout,
-            const float* params, Residence residence);
+            const float* params, Residence residence, bool fuse);
 
   /// Evaluates chunks rank, rank + size, rank + 2 * size, ... of `data` and adds their sums to
   /// `sums`, in that order. `chunk_done` is called after each has been given to the device. Data
@@ -51,6 +51,7 @@ class Evaluator {
   const ParameterLayout& layout_;
   const float* params_;
   Residence residence_;
+  bool fuse_;
   Buffer state_;
   std::vector<std::unique_ptr<Share>> shares_;  ///< newest last
   std::unique_ptr<Plan> plan_;

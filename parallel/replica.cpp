@@ -53,7 +53,7 @@ Replica::Replica(Device device, const ReplicaSetup& setup, const TrainingState& 
       buckets_(make_buckets(setup.layout, setup.bucket_bytes)),
       seen_{.step = start.step, .sums = start.sums},
       looks_{Look(device), Look(device)},
-      evaluator_(context_, setup.model, setup.layout, params_.data(), setup.residence) {
+      evaluator_(context_, setup.model, setup.layout, params_.data(), setup.residence, setup.fuse) {
   context_.set_precision(setup.precision);
   std::vector<float> mask = decay_mask(setup.layout);
   fill(context_, decay_mask_, mask);
@@ -82,7 +82,8 @@ void Replica::begin(const Dataset& train, const Sharding& sharding, Communicator
                    : sharding.shard_samples,
       .training = true,
       .seed = setup_.seed,
-      .soft_classes = train.soft_targets() != nullptr ? train.class_count() : 0};
+      .soft_classes = train.soft_targets() != nullptr ? train.class_count() : 0,
+      .fuse = setup_.fuse};
   graph_ = {};
   plan_ = std::make_unique<Plan>(context_, setup_.model, setup_.layout, train.sample_shape(),
                                  options, params_.data(), grads_.data());

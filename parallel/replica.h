@@ -48,6 +48,7 @@ struct ReplicaSetup {
   Precision precision = Precision::fp32;
   Residence residence = Residence::automatic;
   bool graph = true;  ///< on CUDA a step is one launch
+  bool fuse = true;   ///< PlanOptions::fuse
   /// Set by another thread to ask for a stop; memory that every device can read.
   const std::uint32_t* stop_request = nullptr;
 };

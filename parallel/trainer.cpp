@@ -70,6 +70,7 @@ struct Trainer::Impl {
         .precision = options.precision,
         .residence = options.residence,
         .graph = options.graph,
+        .fuse = options.fuse,
         .stop_request = reinterpret_cast<const std::uint32_t*>(stop.device_address())};
     world.run(count, [&](Communicator& communicator) {
       const auto rank = static_cast<std::size_t>(communicator.rank());

@@ -31,6 +31,7 @@ struct TrainerOptions {
   Precision precision = Precision::fp32;
   Residence residence = Residence::automatic;  ///< of data sets, on CUDA
   bool graph = true;  ///< on CUDA a step is one launch; the same bits without
+  bool fuse = true;   ///< neighbouring layers become one operation where there is one
 };
 
 /// How the samples of an epoch become steps.

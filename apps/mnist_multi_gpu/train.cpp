@@ -209,7 +209,8 @@ ExitCode run_train(const TrainOptions& options) {
                    .clip_norm = static_cast<float>(options.clip_norm),
                    .precision = options.precision == "tf32" ? Precision::tf32 : Precision::fp32,
                    .residence = residence_of(options),
-                   .graph = !options.no_graph});
+                   .graph = !options.no_graph,
+                   .fuse = !options.no_fuse});
   trainer.on_progress([&](const Progress& progress) { narrator.progress(progress); });
   trainer.on_epoch([&](const EpochStats& epoch) {
     metrics.add(epoch);

@@ -80,7 +80,10 @@ void wait_for_event(const BackendState& event, const Context& context) {
 
 bool event_is_done(const BackendState& event) {
   const cudaError_t status = cudaEventQuery(event_of(event));
-  if (status == cudaErrorNotReady) return false;
+  if (status == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());  // the answer is kept like an error
+    return false;
+  }
   check(status, "the work given to the GPU");
   return true;
 }

@@ -25,7 +25,8 @@ void check_apart(const MemoryMap& memory) {
 }
 
 Blueprint cpu_blueprint(const Sequential& model, const Shape& sample, bool training) {
-  return make_blueprint(model, sample, 16, block_form(DeviceKind::cpu), training);
+  return make_blueprint(model, single_units(model), sample, 16, block_form(DeviceKind::cpu),
+                        training);
 }
 
 }  // namespace
@@ -100,8 +101,8 @@ TEST_CASE("a forward plan needs far less memory than a training plan", "[layers]
 }
 
 TEST_CASE("CUDA plans are canonical and not rounded", "[layers]") {
-  const Blueprint blueprint =
-      make_blueprint(zoo::article(), {1, 28, 28}, 100, block_form(DeviceKind::cuda), true);
+  const Blueprint blueprint = make_blueprint(zoo::article(), single_units(zoo::article()),
+                                             {1, 28, 28}, 100, block_form(DeviceKind::cuda), true);
   CHECK(blueprint.block == 100);
   CHECK(blueprint.layout == Layout::canonical);
 }

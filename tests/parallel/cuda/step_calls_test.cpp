@@ -16,16 +16,11 @@ Dataset images(std::int64_t count) {
   return test::striped_images(count, 28, 10);
 }
 
-struct Counts {
-  std::uint64_t calls = 0;
-  std::uint64_t steps = 0;
-};
-
 /// Calls of the eager steps of `steps` after warm-up, over all replicas.
-std::uint64_t calls_of_steps(int gpus, Reduce reduce, std::int64_t steps) {
+std::uint64_t calls_of_steps(int gpus, Reduce reduce, bool fuse, std::int64_t steps) {
   World world({.devices = test::gpus(gpus)});
   Trainer trainer(world, zoo::article(), SoftmaxCrossEntropy{}, Adam{.lr = 0.01F},
-                  {.reduce = reduce, .graph = false});
+                  {.reduce = reduce, .graph = false, .fuse = fuse});
   trainer.begin(images(16 * 16), {.batch_size = 16});
   trainer.run_steps(2);
   const std::uint64_t before = counted("calls");
@@ -33,15 +28,17 @@ std::uint64_t calls_of_steps(int gpus, Reduce reduce, std::int64_t steps) {
   return counted("calls") - before;
 }
 
-TEST_CASE("a step of the article's CNN is at most 26 calls") {
+TEST_CASE("a step of the article's CNN is at most 26 calls, fused at most 12") {
   if (!test::is_simulated()) return;
-  for (const int count : {1, 2}) {
-    const auto replicas = static_cast<std::uint64_t>(count);
-    const std::uint64_t calls = calls_of_steps(count, Reduce::fast, 3);
-    INFO(count << " GPUs: " << calls / 3 / replicas << " calls a step and GPU");
-    CHECK(calls % (3 * replicas) == 0);
-    CHECK(calls / 3 / replicas <= 26);
-    CHECK(calls / 3 / replicas > 5);  // it counts at all
+  for (const bool fuse : {false, true}) {
+    for (const int count : {1, 2}) {
+      const auto replicas = static_cast<std::uint64_t>(count);
+      const std::uint64_t calls = calls_of_steps(count, Reduce::fast, fuse, 3);
+      INFO(count << " GPUs: " << calls / 3 / replicas << " calls a step and GPU");
+      CHECK(calls % (3 * replicas) == 0);
+      CHECK(calls / 3 / replicas <= (fuse ? 12 : 26));
+      CHECK(calls / 3 / replicas > 5);  // it counts at all
+    }
   }
 }
 
@@ -88,7 +85,7 @@ TEST_CASE("the first reduction begins before the backward pass has ended") {
                          Linear{.in = 8 * 64, .out = 64},
                          Linear{.in = 64, .out = 5}};
   World world({.devices = test::gpus(2)});
-  Trainer trainer(world, model, SoftmaxCrossEntropy{}, Adam{.lr = 0.01F}, {.bucket_bytes = 64});
+  Trainer trainer(world, model, SoftmaxCrossEntropy{}, Adam{.lr = 0.01F}, {.bucket_bytes = 64, .fuse = false});
   trainer.begin(test::striped_images(64 * 8, 8, 5), {.batch_size = 64});
   trainer.run_steps(1);
   test::simulated<decltype(cusim_trace_start)>("cusim_trace_start")();

@@ -88,6 +88,20 @@ TEST_CASE("a recorded step gives the bits of its operations one by one") {
   }
 }
 
+TEST_CASE("fused layers train like the layers one by one") {
+  for (const Reduce reduce : {Reduce::fast, Reduce::invariant}) {
+    TrainerOptions options = kOptions;
+    options.reduce = reduce;
+    const Outcome fused = train_small(test::gpus(1), options);
+    options.fuse = false;
+    const Outcome single = train_small(test::gpus(1), options);
+    CHECK(fused.weights != single.weights);  // or nothing was fused
+    CHECK(relative_difference(fused.weights, single.weights) <= 1e-3);
+    CHECK(fused.epochs.back().train_loss ==
+          Approx(single.epochs.back().train_loss).epsilon(1e-3));
+  }
+}
+
 TEST_CASE("streamed data gives the bits of resident data") {
   // More steps than two windows, so that a window is filled again.
   const Dataset data = test::striped_images(70 * 16 + 5, 8, 5);
