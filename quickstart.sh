@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# From a bare machine to a trained model without one question: installs what is missing, builds, fetches MNIST, trains.
+# From a bare machine to a trained model without one question: installs what is missing, builds, fetches MNIST, trains on
+# every GPU where GPUs can be used, else on every core and says why.
 #   ./quickstart.sh [options of mnist_multi_gpu]
 # All but the program's own results goes to stderr. Without MNIST it says why and trains on drawn digits.
 set -euo pipefail
@@ -11,7 +12,9 @@ say() { printf 'quickstart: %s\n' "$*" >&2; }
 
 SECONDS=0
 lockstep_setup data >&2
-lockstep_build cpu-release --target mnist_multi_gpu >&2
+lockstep_choose_preset
+if [[ -n $setup_no_gpu ]]; then say "no GPU is used: $setup_no_gpu"; fi
+lockstep_build "$setup_preset" --target mnist_multi_gpu >&2
 
 data=()
 fetch=(scripts/fetch_mnist.sh)
@@ -34,5 +37,5 @@ if [[ $arguments != *" --data "* && $arguments != *" --dataset synthetic "* ]]; 
 fi
 
 ready=$SECONDS
-build/cpu-release/bin/mnist_multi_gpu "$@" "${data[@]}"
+"build/$setup_preset/bin/mnist_multi_gpu" "$@" "${data[@]}"
 say "done: $ready s until all was ready, $((SECONDS - ready)) s for the program"

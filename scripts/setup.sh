@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Sees to it that what Lockstep needs is on this machine, and installs only what is missing.
 #   scripts/setup.sh [data] [full]     `data` also wants a way to fetch MNIST, `full` the formatter and the linter
-# quickstart.sh and test.sh source it and call lockstep_setup and lockstep_build.
+# quickstart.sh and test.sh source it and call lockstep_setup, lockstep_choose_preset and lockstep_build.
 #
 # It looks for the programs and headers themselves, so with nothing missing no package server is asked. As root or with
 # password-less sudo, apt-get installs; otherwise the packages are unpacked into build/deps, where the presets look.
-# Compilers cannot be had that way. LOCKSTEP_ASSUME_MISSING="zlib1g-dev cmake" (Debian's names) makes it overlook what
+# Compilers cannot be had that way, and what GPUs need (driver, CUDA toolkit, cuDNN, NCCL) is only looked for, never
+# installed. LOCKSTEP_ASSUME_MISSING="zlib1g-dev cmake" (Debian's names) makes it overlook what
 # the machine has of these packages: the tests use it.
 
 setup_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -230,7 +231,45 @@ lockstep_setup() {
     fi
   fi
   if ! setup_program ninja ninja-build; then setup_generator=(-G "Unix Makefiles"); fi
-  if command -v ccache >/dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}; fi
+  if command -v ccache >/dev/null; then
+    export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
+    export CMAKE_CUDA_COMPILER_LAUNCHER=${CMAKE_CUDA_COMPILER_LAUNCHER-ccache}
+  fi
+}
+
+# Fails with the reason in setup_no_gpu where no GPU can be used.
+setup_gpu() {
+  setup_no_gpu=
+  if [[ ${CUDA_VISIBLE_DEVICES-all} == "" || ${CUDA_VISIBLE_DEVICES-all} == -1 ]]; then
+    setup_no_gpu="CUDA_VISIBLE_DEVICES hides them all"
+  elif command -v nvidia-smi >/dev/null; then
+    if [[ $(nvidia-smi -L 2>/dev/null) != *"GPU 0"* ]]; then setup_no_gpu="nvidia-smi finds none"; fi
+  elif [[ ! -e /dev/nvidia0 && ! -e /dev/dxg ]]; then  # containers may lack the program, WSL has the other device
+    setup_no_gpu="this machine has no NVIDIA driver"
+  fi
+  [[ -z $setup_no_gpu ]]
+}
+
+# Prints the path of an nvcc that is new enough, or nothing; the reason goes to stderr.
+setup_nvcc() { cmake -P "$setup_root/third_party/nvcc.cmake"; }
+
+# lockstep_configure PRESET: also where it is configured already, so that the summary tells what is found now.
+lockstep_configure() { (cd "$setup_root" && cmake --preset "$1" "${setup_generator[@]}"); }
+
+# Sets setup_preset to cuda-release where there are a usable GPU, nvcc, cuDNN and NCCL, all of them new enough; else to
+# cpu-release, with the reason in setup_no_gpu.
+lockstep_choose_preset() {
+  local summary
+  setup_preset=cpu-release
+  setup_gpu || return 0
+  if [[ -z $(setup_nvcc 2>/dev/null) ]]; then
+    setup_no_gpu=$(setup_nvcc 2>&1)
+  elif ! summary=$(lockstep_configure cuda-release 2>&1); then
+    setup_no_gpu="the CUDA build cannot be configured: $(tr -s '\n' ' ' <<<"$summary" | sed 's/.*CMake Error/CMake Error/')"
+  else
+    setup_no_gpu=$(sed -n 's/^-- Lockstep: \(CUDNN\|NCCL\) is off: /\1: /p' <<<"$summary" | head -n 1)
+  fi
+  if [[ -z $setup_no_gpu ]]; then setup_preset=cuda-release; fi
 }
 
 # lockstep_build PRESET [arguments of cmake --build]: configures once, builds what has changed.
@@ -239,7 +278,7 @@ lockstep_build() {
   shift
   cd "$setup_root" || return 1
   if [[ ! -f build/$preset/build.ninja && ! -f build/$preset/Makefile ]]; then
-    cmake --preset "$preset" "${setup_generator[@]}" || return 1
+    lockstep_configure "$preset" || return 1
   fi
   cmake --build --preset "$preset" --parallel "$(nproc)" "$@"
 }

@@ -4,7 +4,6 @@
 # Each of LOCKSTEP_CUDA, LOCKSTEP_CUDNN, LOCKSTEP_NCCL is AUTO (use it where it is), ON (an error where it is not) or
 # OFF.
 
-set(lockstep_minimum_CUDA 12.4)
 set(lockstep_minimum_CUDNN 9.0)
 set(lockstep_minimum_NCCL 2.18)
 
@@ -36,7 +35,8 @@ macro(lockstep_find_gpu_library part)
   else()
     find_package(${part} QUIET)
     if(NOT ${part}_FOUND)
-      lockstep_without(${part} "it was not found in ${LOCKSTEP_GPU_LIBRARY_ROOTS}; set ${part}_ROOT")
+      list(JOIN LOCKSTEP_${part}_PLACES ", " lockstep_places)
+      lockstep_without(${part} "it was not found in ${lockstep_places}; name its place with -D ${part}_ROOT=DIR")
     elseif(${part}_VERSION VERSION_LESS lockstep_minimum_${part})
       lockstep_without(${part}
         "${${part}_LIBRARY} is version ${${part}_VERSION}, ${lockstep_minimum_${part}} is needed")

@@ -1,30 +1,15 @@
 # Finds the CUDA toolkit, enables the language and sets LOCKSTEP_HAS_CUDA to true; or says why not.
 
-# Where a toolkit may be when nvcc is not on the PATH.
-file(GLOB lockstep_versioned_roots /usr/local/cuda-*)
-list(SORT lockstep_versioned_roots COMPARE NATURAL ORDER DESCENDING)
-set(lockstep_cuda_roots ${CUDAToolkit_ROOT} $ENV{CUDAToolkit_ROOT} $ENV{CUDA_PATH} $ENV{CUDA_HOME} $ENV{CONDA_PREFIX}
-                        /usr/local/cuda ${lockstep_versioned_roots} /opt/cuda)
-
 if(LOCKSTEP_CUDA STREQUAL "OFF")
   lockstep_without(CUDA "LOCKSTEP_CUDA=OFF")
   return()
 endif()
-if(NOT CMAKE_CUDA_COMPILER)
-  find_program(LOCKSTEP_NVCC nvcc HINTS ${lockstep_cuda_roots} PATH_SUFFIXES bin)
-  if(NOT LOCKSTEP_NVCC)
-    lockstep_without(CUDA "nvcc was not found on the PATH or under bin of ${lockstep_cuda_roots}")
-    return()
-  endif()
-  set(CMAKE_CUDA_COMPILER ${LOCKSTEP_NVCC})
-endif()
-execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --version OUTPUT_VARIABLE lockstep_nvcc_text ERROR_QUIET)
-string(REGEX MATCH "release ([0-9]+\\.[0-9]+)" lockstep_ignored "${lockstep_nvcc_text}")
-set(lockstep_nvcc_version "${CMAKE_MATCH_1}")
-if(lockstep_nvcc_version VERSION_LESS lockstep_minimum_CUDA)
-  lockstep_without(CUDA "${CMAKE_CUDA_COMPILER} is version ${lockstep_nvcc_version}, ${lockstep_minimum_CUDA} is needed")
+include(${CMAKE_CURRENT_LIST_DIR}/nvcc.cmake)
+if(LOCKSTEP_NVCC_PROBLEM)
+  lockstep_without(CUDA "${LOCKSTEP_NVCC_PROBLEM}")
   return()
 endif()
+set(CMAKE_CUDA_COMPILER ${LOCKSTEP_NVCC})
 # One list of architectures, of which nvcc takes those it knows: code for the named ones, and from the last on
 # what the driver compiles for newer ones.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
