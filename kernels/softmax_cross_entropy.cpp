@@ -36,14 +36,25 @@ void softmax_cross_entropy(Context& context, ConstFloatView logits, const Target
 }
 
 void sum_losses(Context& context, const StepState* state, const float* loss, const float* correct,
-                std::int64_t n, StepTail* tail, bool accumulate) {
+                std::int64_t n, StepTail* tail, bool accumulate, int shards,
+                std::int64_t tail_stride) {
   checks::count("sum_losses", n);
+  if (shards < 1 || n % shards != 0) {
+    throw ShapeError(message("sum_losses: ", n, " samples are not ", shards, " equal slices"));
+  }
   if constexpr (kHasCuda) {
     if (!context.on_cpu()) {
-      return cuda::sum_losses(context, state, loss, correct, n, tail, accumulate);
+      return cuda::sum_losses(context, state, loss, correct, n, tail, accumulate, shards,
+                              tail_stride);
     }
   }
-  cpu::sum_losses(*state, loss, correct, n, tail, accumulate);
+  const std::int64_t slice = n / shards;
+  for (int shard = 0; shard < shards; ++shard) {
+    auto* its_tail =
+        reinterpret_cast<StepTail*>(reinterpret_cast<float*>(tail) + shard * tail_stride);
+    cpu::sum_losses(*state, loss + shard * slice, correct + shard * slice, slice, its_tail,
+                    accumulate);
+  }
 }
 
 void sum_chunk(Context& context, const float* loss, const float* correct, std::int64_t n,

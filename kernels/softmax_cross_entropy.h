@@ -35,8 +35,11 @@ void softmax_cross_entropy(Context& context, ConstFloatView logits, const Target
 
 /// tail->loss and tail->correct += the sums over (N), in a fixed order; unless `accumulate` they
 /// are overwritten, and tail->stop is set to state->stop. `state` and `tail` are device memory.
+/// With `shards` above 1 the N are that many slices of equal size, and slice s has its own tail, s
+/// * tail_stride floats behind the first.
 void sum_losses(Context& context, const StepState* state, const float* loss, const float* correct,
-                std::int64_t n, StepTail* tail, bool accumulate);
+                std::int64_t n, StepTail* tail, bool accumulate, int shards = 1,
+                std::int64_t tail_stride = 0);
 
 /// The same sums in full precision for an evaluation: *sums, device memory, is overwritten, or
 /// added to when `accumulate`. In a fixed order; on a CPU that of the samples.

@@ -1,5 +1,7 @@
 #include "lockstep/layers/fusion.h"
 
+#include <algorithm>
+
 #include "lockstep/kernels/fused.h"
 
 namespace lockstep {
@@ -26,7 +28,7 @@ class ConvPoolLayer final : public Layer {
   void backward(Context& context, const Pass&, bool first_block) override {
     conv_pool_backward(context, conv_, pool_, relu_, tensors_.x, weight_.value, tensors_.y, argmax_,
                        tensors_.dy, weight_.grad, bias_.grad, !first_block, tensors_.dx,
-                       /*shards=*/1, /*grads_stride=*/0);
+                       tensors_.shards, tensors_.grads_stride);
   }
 
  private:
@@ -51,7 +53,7 @@ class LinearBeforeLossLayer final : public Layer {
 
   void backward(Context& context, const Pass&, bool first_block) override {
     linear_backward(context, tensors_.x, weight_.value, tensors_.dy, weight_.grad, bias_.grad,
-                    !first_block, tensors_.dx, /*shards=*/1, /*grads_stride=*/0);
+                    !first_block, tensors_.dx, tensors_.shards, tensors_.grads_stride);
   }
 
  private:
@@ -116,6 +118,15 @@ std::vector<Unit> fused_units(const Context& context, const Sequential& model,
   return units;
 }
 
+bool can_span_shards(const Sequential& model, const std::vector<Unit>& units) {
+  return std::all_of(units.begin(), units.end(), [&](const Unit& unit) {
+    if (unit.kind != Unit::Kind::single) return true;
+    const AnyLayer& layer = model.layer(unit.first);
+    return layer.get_if<ReLU>() != nullptr || layer.get_if<MaxPool2d>() != nullptr ||
+           layer.get_if<Flatten>() != nullptr || layer.get_if<Dropout>() != nullptr;
+  });
+}
+
 LayerTraits unit_traits(const Sequential& model, const Unit& unit) {
   if (unit.kind == Unit::Kind::conv_pool) return {};
   return model.layer(unit.first).traits();
@@ -129,13 +140,13 @@ std::size_t unit_saved_bytes(const Sequential& model, const Unit& unit, const Sh
 }
 
 std::size_t unit_workspace_bytes(Context& context, const Sequential& model, const Unit& unit,
-                                 const Shape& x) {
+                                 const Shape& x, int shards) {
   switch (unit.kind) {
     case Unit::Kind::conv_pool:
-      return conv_pool_workspace_bytes(x, weight_shape(conv_of(model, unit)), /*shards=*/1);
+      return conv_pool_workspace_bytes(x, weight_shape(conv_of(model, unit)), shards);
     case Unit::Kind::linear_loss:
       return linear_backward_workspace_bytes(x, model.layer(unit.first).get_if<Linear>()->out,
-                                             /*shards=*/1);
+                                             shards);
     case Unit::Kind::single:
       break;
   }

@@ -33,12 +33,17 @@ struct Unit {
 [[nodiscard]] std::vector<Unit> fused_units(const Context& context, const Sequential& model,
                                             const Shape& input_sample, std::int64_t block);
 
+/// Whether the units compute a block of several shards with bits that do not depend on how many
+/// those are, and can keep their gradients apart. True for our own kernels; the libraries' choose
+/// by the size of the batch, and of a user's layer we do not know.
+[[nodiscard]] bool can_span_shards(const Sequential& model, const std::vector<Unit>& units);
+
 /// What a description says of itself, for a unit. Shapes are those of a block.
 [[nodiscard]] LayerTraits unit_traits(const Sequential& model, const Unit& unit);
 [[nodiscard]] std::size_t unit_saved_bytes(const Sequential& model, const Unit& unit,
                                            const Shape& x, const Shape& y);
 [[nodiscard]] std::size_t unit_workspace_bytes(Context& context, const Sequential& model,
-                                               const Unit& unit, const Shape& x);
+                                               const Unit& unit, const Shape& x, int shards);
 [[nodiscard]] std::unique_ptr<Layer> bind_unit(const Sequential& model, const Unit& unit,
                                                const Binding& binding);
 /// "conv_1+pool_1", and one line that says what the unit is.

@@ -60,6 +60,10 @@ struct Binding {
   FloatView dx;       ///< null data: nobody needs it
   ConstFloatView dy;  ///< null data in a forward plan
   std::vector<BoundParameter> parameters{};
+  /// The block is this many slices of equal size; the gradients of slice s lie s * grads_stride
+  /// floats behind those of the first. Above 1 only for layers that the planner knows.
+  int shards = 1;
+  std::int64_t grads_stride = 0;
   /// What forward keeps for backward, as many bytes as the description asked for. Null in a forward
   /// plan.
   std::uint8_t* saved = nullptr;

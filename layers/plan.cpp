@@ -83,14 +83,28 @@ std::string description_of(const Sequential& model, const Blueprint& blueprint,
                                        " bytes of workspace\n");
 }
 
+std::vector<Unit> units_for(const Context& context, const Sequential& model,
+                            const Shape& input_sample, const PlanOptions& options) {
+  return options.fuse ? fused_units(context, model, input_sample, options.block)
+                      : single_units(model);
+}
+
 }  // namespace
+
+bool plan_can_span_shards(const Context& context, const Sequential& model,
+                          const Shape& input_sample, const PlanOptions& options) {
+  return !context.on_cpu() &&
+         can_span_shards(model, units_for(context, model, input_sample, options));
+}
 
 Plan::Plan(Context& context, const Sequential& model, const ParameterLayout& layout,
            const Shape& input_sample, const PlanOptions& options, const float* params, float* grads)
     : training_(options.training) {
   check_arguments(model, layout, options, params, grads);
-  const std::vector<Unit> units =
-      options.fuse ? fused_units(context, model, input_sample, options.block) : single_units(model);
+  const std::vector<Unit> units = units_for(context, model, input_sample, options);
+  if (options.shards > 1 && !can_span_shards(model, units)) {
+    throw UsageError("plan: this model's layers cannot keep shards apart; plan one shard");
+  }
   const Blueprint blueprint = make_blueprint(model, units, input_sample, options.block,
                                              block_form(context.device().kind), options.training);
   const Shape& output = blueprint.layers.back().y_shape;
@@ -111,6 +125,8 @@ Plan::Plan(Context& context, const Sequential& model, const ParameterLayout& lay
                     .dx = places.floats(planned.dx, planned.x_shape),
                     .dy = places.floats(planned.dy, planned.y_shape),
                     .parameters = {},
+                    .shards = options.shards,
+                    .grads_stride = layout.gradient_size(),
                     .saved = places.bytes(planned.saved)};
     for (const Parameter& parameter : layout.of_layer(layer)) {
       float* grad = training_ ? grads + parameter.place.offset : nullptr;
@@ -127,7 +143,7 @@ Plan::Plan(Context& context, const Sequential& model, const ParameterLayout& lay
     names_.push_back(unit_name(model, planned.unit));
     naming_layer(names_.back(), [&] {
       context.reserve_workspace(
-          unit_workspace_bytes(context, model, planned.unit, planned.x_shape));
+          unit_workspace_bytes(context, model, planned.unit, planned.x_shape, options.shards));
       units_.push_back(bind_unit(model, planned.unit, binding));
     });
   }

@@ -26,6 +26,9 @@ struct PlanOptions {
   std::uint64_t seed = 0;         ///< keys dropout
   std::int64_t soft_classes = 0;  ///< length of a soft target; 0 means class indices
   bool fuse = true;  ///< neighbours become one operation where there is one (kernels/fused.h)
+  /// A training block may be several shards of equal size: gradients of shard s go to grads + s *
+  /// the layout's gradient_size(). See plan_can_span_shards.
+  int shards = 1;
 };
 
 /// A Sequential bound to a block shape, a device and the arenas of one replica. The order of calls
@@ -34,9 +37,9 @@ struct PlanOptions {
 class Plan {
  public:
   /// `params` and, for training, `grads` are arenas of `layout` in the context's memory; they
-  /// outlive the plan. `layout` is that of `model`, else UsageError. The model's output is one row
-  /// of logits, as long as a soft target where there are some, else ShapeError. What a description
-  /// throws gets the layer's name in front.
+  /// outlive the plan, `grads` once for each shard. `layout` is that of `model`, else UsageError.
+  /// The model's output is one row of logits, as long as a soft target where there are some, else
+  /// ShapeError. What a description throws gets the layer's name in front.
   Plan(Context& context, const Sequential& model, const ParameterLayout& layout,
        const Shape& input_sample, const PlanOptions& options, const float* params, float* grads);
 
@@ -93,6 +96,10 @@ class Plan {
   std::optional<LinearBeforeLoss> linear_;
   std::string description_;  ///< what describe() returns
 };
+
+/// Whether a plan can take several shards at once, with the bits that each has on its own.
+[[nodiscard]] bool plan_can_span_shards(const Context& context, const Sequential& model,
+                                        const Shape& input_sample, const PlanOptions& options);
 
 /// Samples that a CPU plan computes at once for shards of `shard_samples`: as many groups of 16 as
 /// fit 512 KiB with the activations, their gradients and saved bytes that a training plan holds for

@@ -9,6 +9,7 @@
 
 #include "lockstep/core/context.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/stream.h"
 
 namespace lockstep {
 
@@ -50,6 +51,10 @@ class Communicator {
 
   /// The number of the connection that recorded reductions belong to; they are void under another.
   [[nodiscard]] virtual std::uint64_t connection() const = 0;
+
+  /// Reductions are about to be recorded in `graph`: it is cleared when the connection ends, which
+  /// must not be outlived by them.
+  virtual void will_record(const std::shared_ptr<Graph>& graph) = 0;
 
   /// Host memory: recv[r] = rank r's `bytes` bytes, for every rank.
   virtual void all_gather_host(const void* send, void* recv, std::size_t bytes) = 0;

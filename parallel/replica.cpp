@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/kernels/fused.h"
 #include "lockstep/kernels/reduce.h"
 
 namespace lockstep {
@@ -76,7 +77,7 @@ void Replica::set_parameters(const std::vector<float>& params) {
 }
 
 void Replica::begin(const Dataset& train, const Sharding& sharding, Communicator& communicator) {
-  const PlanOptions options{
+  PlanOptions options{
       .block = context_.on_cpu()
                    ? cpu_block_samples(setup_.model, train.sample_shape(), sharding.shard_samples)
                    : sharding.shard_samples,
@@ -84,10 +85,21 @@ void Replica::begin(const Dataset& train, const Sharding& sharding, Communicator
       .seed = setup_.seed,
       .soft_classes = train.soft_targets() != nullptr ? train.class_count() : 0,
       .fuse = setup_.fuse};
-  graph_ = {};
+  *graph_ = {};
+  plan_.reset();
+  shards_at_once_ = 1;
+  shard_grads_ = {};
+  const std::int64_t stride = setup_.layout.gradient_size();
+  if (setup_.reduce == Reduce::invariant && sharding.per_replica() > 1 &&
+      sharding.per_replica() <= kFusedShards &&
+      plan_can_span_shards(context_, setup_.model, train.sample_shape(), options)) {
+    shards_at_once_ = options.shards = sharding.per_replica();
+    options.block *= options.shards;
+    shard_grads_ = Arena(context_.device(), stride * options.shards, "the gradients of the shards");
+  }
   plan_ = std::make_unique<Plan>(context_, setup_.model, setup_.layout, train.sample_shape(),
-                                 options, params_.data(), grads_.data());
-  tree_.emplace(context_.device(), sharding.per_replica(), setup_.layout.gradient_size());
+                                 options, params_.data(), plan_grads());
+  tree_.emplace(context_.device(), shards_at_once_ > 1 ? 1 : sharding.per_replica(), stride);
   sharding_ = sharding;
   const std::int64_t places = sharding.per_replica() * sharding.shard_samples;
   feed_.reset();
@@ -139,11 +151,13 @@ void Replica::run(Communicator& communicator, std::int64_t count,
   try {
     if (uses_graph && !graph_is_valid(communicator)) record(communicator);
     write_state();
+    device_leads_ = true;
     run_windows(communicator, count, progressed);
+    device_leads_ = false;
   } catch (...) {
     // Reductions under way will be aborted: their rubbish must not get into the weights.
     std::atomic_ref(*abandoned_.as<std::uint32_t>()).store(1);
-    graph_ = {};
+    *graph_ = {};
     throw;
   }
 }
@@ -167,8 +181,8 @@ void Replica::run_windows(Communicator& communicator, std::int64_t count,
     const std::int64_t steps = std::min(end - at, window - at % window);
     feed_->provide(context_, at);
     for (std::int64_t i = 0; i < steps; ++i) {
-      if (graph_.recorded()) {
-        graph_.launch(context_);
+      if (graph_->recorded()) {
+        graph_->launch(context_);
       } else {
         step(communicator);
       }
@@ -182,7 +196,7 @@ void Replica::run_windows(Communicator& communicator, std::int64_t count,
 }
 
 bool Replica::graph_is_valid(const Communicator& communicator) const {
-  return graph_.recorded() && graph_connection_ == communicator.connection() &&
+  return graph_->recorded() && graph_connection_ == communicator.connection() &&
          graph_workspace_ == context_.workspace();
 }
 
@@ -199,7 +213,8 @@ void Replica::record(Communicator& communicator) {
   seen_ = before;
   seen_.step.frozen = frozen;
   communicator.barrier();
-  graph_.record(context_, [&] { step(communicator); });
+  communicator.will_record(graph_);
+  graph_->record(context_, [&] { step(communicator); });
   graph_connection_ = communicator.connection();
   graph_workspace_ = context_.workspace();
   communicator.barrier();  // nobody launches while somebody still records
@@ -229,8 +244,13 @@ TrainingState Replica::export_state() const {
   TrainingState state;
   state.params = read(context_, params_);
   for (const Arena& moment : moments_) state.moments.push_back(read(context_, moment));
-  state.step = seen_.step;
-  state.sums = seen_.sums;
+  DeviceState reached = seen_;
+  if (device_leads_) {
+    context_.copy_to_host(&reached, state_.data(), sizeof(DeviceState));
+    context_.synchronize();
+  }
+  state.step = reached.step;
+  state.sums = reached.sums;
   return state;
 }
 

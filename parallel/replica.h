@@ -80,6 +80,7 @@ class Replica {
   /// As of the last step that was looked at: the last of all when `run` is over.
   [[nodiscard]] const StepState& state() const { return seen_.step; }
   [[nodiscard]] const EpochSums& sums() const { return seen_.sums; }
+  /// What the device has got to, also after a run that failed.
   [[nodiscard]] TrainingState export_state() const;
   /// After a step that froze the state: name of the first parameter, in the order of the backward
   /// pass, whose reduced gradient is not finite; empty when all are.
@@ -102,12 +103,13 @@ class Replica {
   };
 
   [[nodiscard]] DeviceState* device_state() const { return state_.as<DeviceState>(); }
-  [[nodiscard]] StepTail* tail() const;
+  [[nodiscard]] float* plan_grads() const;
+  [[nodiscard]] StepTail* tail_of(float* grads) const;
   void write_state();
 
   // The step: step.cpp.
   void step(Communicator& communicator);
-  void run_shard(Communicator& communicator, int index);
+  void run_shards(Communicator& communicator, int index);
   void finish_layer(Communicator& communicator, int index, int layer);
   void update();
 
@@ -130,7 +132,8 @@ class Replica {
   Buffer state_;
   HostBuffer abandoned_;  ///< a word that is set when reductions under way will not be finished
   std::vector<Bucket> buckets_;
-  DeviceState seen_;  ///< what the host knows of the device's state
+  DeviceState seen_;           ///< what the host knows of the device's state
+  bool device_leads_ = false;  ///< the device has been given steps that the host has not seen
   std::array<Look, 2> looks_;
 
   Sharding sharding_;
@@ -140,7 +143,11 @@ class Replica {
   Buffer learning_rates_;
   std::unique_ptr<Plan> plan_;
   std::optional<ShardTree> tree_;
-  Graph graph_;
+  /// Shards that the plan computes at once: one, or all of this rank's, whose gradients lie in
+  /// shard_grads_ then.
+  int shards_at_once_ = 1;
+  Arena shard_grads_;
+  std::shared_ptr<Graph> graph_ = std::make_shared<Graph>();
   // What the graph holds on to besides this replica's arenas: it is void when they have changed.
   std::uint64_t graph_connection_ = 0;
   const std::byte* graph_workspace_ = nullptr;

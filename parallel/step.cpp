@@ -8,24 +8,31 @@
 
 namespace lockstep {
 
-StepTail* Replica::tail() const {
-  return reinterpret_cast<StepTail*>(grads_.data() + setup_.layout.size());
+/// Where the plan writes gradients.
+float* Replica::plan_grads() const {
+  return shards_at_once_ > 1 ? shard_grads_.data() : grads_.data();
+}
+
+StepTail* Replica::tail_of(float* grads) const {
+  return reinterpret_cast<StepTail*>(grads + setup_.layout.size());
 }
 
 void Replica::step(Communicator& communicator) {
   const Range range(context_, "step");
-  for (int index = 0; index < sharding_.per_replica(); ++index) run_shard(communicator, index);
+  for (int index = 0; index < sharding_.per_replica(); index += shards_at_once_) {
+    run_shards(communicator, index);
+  }
   communicator.finish_reductions(context_);
   update();
 }
 
-/// Gradient of the rank's shard number `index`. On a GPU a shard is one block. On a CPU blocks
-/// without a sample are left out: they would add zeros.
-void Replica::run_shard(Communicator& communicator, int index) {
+/// Gradients of shards_at_once_ of the rank's shards, from number `index` on. On a GPU they are one
+/// block. On a CPU blocks without a sample are left out: they would add zeros.
+void Replica::run_shards(Communicator& communicator, int index) {
   StepState* state = &device_state()->step;
   const std::int64_t shard = std::int64_t{communicator.rank()} * sharding_.per_replica() + index;
   const std::int64_t first = shard * sharding_.shard_samples;
-  const std::int64_t end = first + sharding_.shard_samples;
+  const std::int64_t end = first + shards_at_once_ * sharding_.shard_samples;
 
   // The first block always runs: it is the one that overwrites the gradients of the step before.
   std::int64_t place = first;
@@ -42,8 +49,8 @@ void Replica::run_shard(Communicator& communicator, int index) {
     const bool last_block = place + plan_->block() >= last_sample;
     plan_->forward(context_, state);
     plan_->loss(context_, state);
-    sum_losses(context_, state, plan_->losses(), plan_->correct(), plan_->block(), tail(),
-               !first_block);
+    sum_losses(context_, state, plan_->losses(), plan_->correct(), plan_->block(),
+               tail_of(plan_grads()), !first_block, shards_at_once_, setup_.layout.gradient_size());
     for (int layer = plan_->layers() - 1; layer >= 0; --layer) {
       plan_->backward(context_, state, layer, first_block);
       if (last_block) finish_layer(communicator, index, layer);
@@ -52,14 +59,19 @@ void Replica::run_shard(Communicator& communicator, int index) {
   } while (place < last_sample);
 }
 
-/// Hands on the buckets that the backward pass of `layer` completed: to the tree over the rank's
-/// shards, and after the last shard to the other replicas.
+/// Hands on the buckets that the backward pass of `layer` completed: to the sum over the rank's
+/// shards, a tree over their numbers, and after the last shard to the other replicas.
 void Replica::finish_layer(Communicator& communicator, int index, int layer) {
   for (const Bucket& bucket : buckets_) {
     if (bucket.ready_after != layer) continue;
     float* grads = grads_.data() + bucket.first;
-    tree_->add(context_, index, bucket.first, bucket.count, grads);
-    if (index + 1 == sharding_.per_replica()) {
+    if (shards_at_once_ > 1) {
+      sum_tree(context_, shard_grads_.data() + bucket.first, shards_at_once_,
+               setup_.layout.gradient_size(), bucket.count, grads);
+    } else {
+      tree_->add(context_, index, bucket.first, bucket.count, grads);
+    }
+    if (index + shards_at_once_ == sharding_.per_replica()) {
       communicator.all_reduce(context_, grads, bucket.count, setup_.reduce == Reduce::invariant);
     }
   }
@@ -81,7 +93,7 @@ void Replica::update() {
                    reinterpret_cast<const std::uint32_t*>(abandoned_.device_address()));
   setup_.optimizer.update(context_, &state->step, grads_.data(), decay_mask_.data(), params_.data(),
                           moment_pointers_.data(), size);
-  close_step(context_, tail(), l2, &state->step, &state->sums);
+  close_step(context_, tail_of(grads_.data()), l2, &state->step, &state->sums);
 }
 
 }  // namespace lockstep

@@ -144,6 +144,8 @@ class ThreadCommunicator final : public Communicator {
 
   [[nodiscard]] std::uint64_t connection() const override { return 0; }
 
+  void will_record(const std::shared_ptr<Graph>& /*graph*/) override {}
+
   void all_reduce(Context& /*context*/, float* data, std::int64_t count, bool ordered) override {
     const Signature signature{.call = Call::all_reduce, .ordered = ordered, .count = count};
     if (count < 0)

@@ -53,10 +53,11 @@ struct Trainer::Impl {
   /// Makes `count` replicas that go on from where training stands. Each is made by the thread that
   /// drives it.
   void make_replicas(int count) {
-    if (static_cast<int>(replicas.size()) == count && !apart) return;
+    require_idle();
+    if (apart) salvage();
+    if (static_cast<int>(replicas.size()) == count) return;
     if (!replicas.empty()) start = replicas[0]->export_state();
     replicas.clear();
-    apart = false;
     std::vector<std::unique_ptr<Replica>> made(static_cast<std::size_t>(count));
     const ReplicaSetup setup{
         .model = model,
@@ -80,23 +81,47 @@ struct Trainer::Impl {
   }
 
   void for_each_replica(const std::function<void(Replica&, Communicator&)>& work) {
+    require_idle();
+    at_work = true;
     try {
       world.run(static_cast<int>(replicas.size()), [&](Communicator& communicator) {
         work(*replicas[static_cast<std::size_t>(communicator.rank())], communicator);
       });
     } catch (...) {
+      at_work = false;
       // Threads stop at one step. GPUs that were cut off from each other may stop at two.
-      apart = replicas.size() > 1 && world.devices().list.front().kind == DeviceKind::cuda;
+      apart = world.devices().list.front().kind == DeviceKind::cuda;
+      try {
+        if (apart) salvage();
+      } catch (const Error&) {
+        // What failed first is what to tell; this comes back at the next call.
+      }
       throw;
     }
+    at_work = false;
   }
 
-  /// After a failed run that left the replicas at different steps: all go on from the first one's.
-  void bring_together() {
-    if (!apart) return;
-    make_replicas(static_cast<int>(replicas.size()));
+  /// After a failed run: keeps what the first replica that can still be read has got to, and drops
+  /// them all. Throws DeviceError when none can be read.
+  void salvage() {
+    for (const auto& replica : replicas) {
+      try {
+        start = replica->export_state();
+        break;
+      } catch (const Error&) {
+        if (replica == replicas.back()) throw;
+      }
+    }
+    replicas.clear();
     epoch_open = false;
-    if (!train) return;
+    apart = false;
+  }
+
+  /// After a failed run: new replicas go on with training from where the old ones stood.
+  void bring_together() {
+    if (apart) salvage();
+    if (!replicas.empty() || !train) return;
+    make_replicas(sharding.replicas);
     for_each_replica([&](Replica& replica, Communicator& communicator) {
       replica.begin(*train, sharding, communicator);
     });
@@ -114,6 +139,12 @@ struct Trainer::Impl {
       throw ShapeError(message("trainer: the model's output for a sample is ", output, ", but ",
                                data.name(), " has ", data.class_count(),
                                " classes; the last layer must give one logit per class"));
+    }
+  }
+
+  void require_idle() const {
+    if (at_work) {
+      throw UsageError("trainer: called while it is at work; one call comes after another");
     }
   }
 
@@ -177,6 +208,7 @@ struct Trainer::Impl {
   std::vector<std::int32_t> permutation;
   std::vector<float> learning_rates;
   bool epoch_open = false;
+  bool at_work = false;      ///< the replicas are running
   bool apart = false;        ///< replicas may have stopped at different steps
   double train_seconds = 0;  ///< of the open epoch so far
 
@@ -277,10 +309,10 @@ void Trainer::begin(const Dataset& train, const BatchOptions& options) {
                              " samples and a batch ", sharding.batch_size,
                              ": no step in an epoch; use a smaller batch or keep the last one"));
   }
-  if (impl.state().step_in_epoch != 0) impl.close_epoch();
-  impl.epoch_open = false;
   impl.train.reset();  // until the replicas are ready
   impl.make_replicas(sharding.replicas);
+  if (impl.state().step_in_epoch != 0) impl.close_epoch();
+  impl.epoch_open = false;
   impl.for_each_replica([&](Replica& replica, Communicator& communicator) {
     replica.begin(train, sharding, communicator);
   });

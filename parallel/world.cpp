@@ -21,10 +21,14 @@ template <class E>
   throw E(text);
 }
 
+/// How near to the cause: a GPU that fails makes reductions fail on other ranks, and any failure
+/// aborts the rest.
+enum class Nearness { aborted, communication, cause };
+
 /// What a rank threw, as text and type: exception objects stay on the thread that threw them.
 struct Failure {
   int rank = 0;
-  bool consequence = false;  ///< of another rank's failure
+  Nearness nearness = Nearness::cause;
   void (*raise)(const std::string&) = nullptr;
   std::string text;
 };
@@ -34,25 +38,26 @@ Failure current_failure(int rank) {
   try {
     throw;
   } catch (const CommAborted& error) {
-    return {rank, true, &throw_as<CommAborted>, error.what()};
+    return {rank, Nearness::aborted, &throw_as<CommAborted>, error.what()};
   } catch (const UsageError& error) {
-    return {rank, false, &throw_as<UsageError>, error.what()};
+    return {rank, Nearness::cause, &throw_as<UsageError>, error.what()};
   } catch (const ShapeError& error) {
-    return {rank, false, &throw_as<ShapeError>, error.what()};
+    return {rank, Nearness::cause, &throw_as<ShapeError>, error.what()};
   } catch (const DataError& error) {
-    return {rank, false, &throw_as<DataError>, error.what()};
+    return {rank, Nearness::cause, &throw_as<DataError>, error.what()};
   } catch (const IoError& error) {
-    return {rank, false, &throw_as<IoError>, error.what()};
+    return {rank, Nearness::cause, &throw_as<IoError>, error.what()};
   } catch (const DeviceError& error) {
-    return {rank, false, &throw_as<DeviceError>, error.what()};
+    return {rank, Nearness::cause, &throw_as<DeviceError>, error.what()};
   } catch (const CommError& error) {
-    return {rank, false, &throw_as<CommError>, error.what()};
+    return {rank, Nearness::communication, &throw_as<CommError>, error.what()};
   } catch (const NonFiniteError& error) {
-    return {rank, false, &throw_as<NonFiniteError>, error.what()};
+    return {rank, Nearness::cause, &throw_as<NonFiniteError>, error.what()};
   } catch (const std::exception& error) {
-    return {rank, false, &throw_as<Error>, error.what()};
+    return {rank, Nearness::cause, &throw_as<Error>, error.what()};
   } catch (...) {
-    return {rank, false, &throw_as<Error>, "something that is no std::exception was thrown"};
+    return {rank, Nearness::cause, &throw_as<Error>,
+            "something that is no std::exception was thrown"};
   }
 }
 
@@ -153,7 +158,7 @@ struct World::Impl {
       Failure failure = current_failure(rank);
       {
         const std::lock_guard lock(failure_mutex);
-        if (!first || (first->consequence && !failure.consequence)) first = std::move(failure);
+        if (!first || first->nearness < failure.nearness) first = std::move(failure);
       }
       communicator->abort();
     }
@@ -178,7 +183,7 @@ struct World::Impl {
   int group_size = 0;
 
   std::mutex failure_mutex;
-  std::optional<Failure> first;  ///< failure of this run
+  std::optional<Failure> first;  ///< failure of this run, of those nearest to the cause
 };
 
 World::World(WorldOptions options) {

@@ -64,7 +64,8 @@ void dropout_backward(Context& context, float rate, View<const std::uint8_t> mas
 void softmax_cross_entropy(Context& context, ConstFloatView logits, const Targets& targets,
                            const StepState* state, float* loss, float* correct, FloatView dlogits);
 void sum_losses(Context& context, const StepState* state, const float* loss, const float* correct,
-                std::int64_t n, StepTail* tail, bool accumulate);
+                std::int64_t n, StepTail* tail, bool accumulate, int shards,
+                std::int64_t tail_stride);
 void sum_chunk(Context& context, const float* loss, const float* correct, std::int64_t n,
                ChunkSums* sums, bool accumulate);
 

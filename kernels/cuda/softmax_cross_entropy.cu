@@ -44,10 +44,12 @@ __device__ Sums sum_samples(std::int64_t n, const float* loss, const float* corr
 
 __global__ void __launch_bounds__(kSumThreads)
     sum_losses_kernel(const StepState* __restrict__ state, const float* __restrict__ loss,
-                      const float* __restrict__ correct, std::int64_t n,
-                      StepTail* __restrict__ tail, bool accumulate) {
-  const Sums sums = sum_samples(n, loss, correct);
+                      const float* __restrict__ correct, std::int64_t slice,
+                      float* __restrict__ tails, std::int64_t tail_stride, bool accumulate) {
+  const std::int64_t shard = blockIdx.x;
+  const Sums sums = sum_samples(slice, loss + shard * slice, correct + shard * slice);
   if (threadIdx.x != 0) return;
+  auto* tail = reinterpret_cast<StepTail*>(tails + shard * tail_stride);
   tail->loss = static_cast<float>((accumulate ? tail->loss : 0.0) + sums.loss);
   tail->correct = static_cast<float>((accumulate ? tail->correct : 0.0) + sums.correct);
   if (!accumulate) tail->stop = static_cast<float>(state->stop);
@@ -75,9 +77,10 @@ void softmax_cross_entropy(Context& context, ConstFloatView logits, const Target
 }
 
 void sum_losses(Context& context, const StepState* state, const float* loss, const float* correct,
-                std::int64_t n, StepTail* tail, bool accumulate) {
-  sum_losses_kernel<<<1, kSumThreads, 0, stream_of(context)>>>(state, loss, correct, n, tail,
-                                                               accumulate);
+                std::int64_t n, StepTail* tail, bool accumulate, int shards,
+                std::int64_t tail_stride) {
+  sum_losses_kernel<<<shards, kSumThreads, 0, stream_of(context)>>>(
+      state, loss, correct, n / shards, reinterpret_cast<float*>(tail), tail_stride, accumulate);
   check_launch("sum_losses");
 }
 

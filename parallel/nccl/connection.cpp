@@ -16,25 +16,19 @@ void check(ncclResult_t status, const char* what) {
                           "; NCCL_DEBUG=INFO shows more"));
 }
 
-Connection::Connection(Device device, const ncclUniqueId& id, int rank, int size, Deadline deadline,
-                       const std::function<void()>& interrupted)
-    : device_(device), size_(size), stream_(device), ready_(device), done_(device) {
+Connection::Connection(Device device, const ncclUniqueId& id, Communicator& host,
+                       std::chrono::seconds limit)
+    : device_(device),
+      size_(host.size()),
+      limit_(limit),
+      stream_(device),
+      ready_(device),
+      done_(device) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  ncclResult_t status = ncclCommInitRankConfig(&comm_, size, id, rank, &config);
   try {
-    while (status == ncclInProgress) {
-      interrupted();
-      if (std::chrono::steady_clock::now() > deadline) {
-        throw CommError(message("connecting ", size, " GPUs by NCCL took too long on rank ", rank,
-                                " (", device.to_string(),
-                                "): another rank did not come, or the GPUs cannot reach each "
-                                "other; NCCL_DEBUG=INFO shows where it waits"));
-      }
-      std::this_thread::yield();
-      check(ncclCommGetAsyncError(comm_, &status), "connecting the GPUs");
-    }
-    check(status, "connecting the GPUs");
+    settle(ncclCommInitRankConfig(&comm_, size_, id, host.rank(), &config), "connecting the GPUs",
+           host);
   } catch (...) {
     if (comm_ != nullptr) static_cast<void>(ncclCommAbort(comm_));
     throw;
@@ -42,17 +36,22 @@ Connection::Connection(Device device, const ncclUniqueId& id, int rank, int size
 }
 
 Connection::~Connection() {
-  if (failed_) {
+  // All ranks do this at once. What goes wrong now has nobody left to hear it.
+  if (!failed_ && take_leave()) {
+    static_cast<void>(ncclCommDestroy(comm_));
+  } else {
     static_cast<void>(ncclCommAbort(comm_));
-    return;
   }
-  // All ranks do this at once. What a leave-taking reports has nobody left to hear it.
+}
+
+bool Connection::take_leave() noexcept {
+  const auto deadline = std::chrono::steady_clock::now() + limit_;
   ncclResult_t status = ncclCommFinalize(comm_);
-  while (status == ncclInProgress) {
+  while (status == ncclInProgress && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::yield();
-    if (ncclCommGetAsyncError(comm_, &status) != ncclSuccess) break;
+    if (ncclCommGetAsyncError(comm_, &status) != ncclSuccess) return false;
   }
-  static_cast<void>(ncclCommDestroy(comm_));
+  return status == ncclSuccess;
 }
 
 void Connection::reserve(std::int64_t floats) {
@@ -60,7 +59,8 @@ void Connection::reserve(std::int64_t floats) {
   if (bytes > gathered_.bytes()) gathered_ = Buffer(device_, bytes, "the gathered gradients");
 }
 
-void Connection::all_reduce(Context& context, float* data, std::int64_t count, bool ordered) {
+void Connection::all_reduce(Context& context, Communicator& host, float* data, std::int64_t count,
+                            bool ordered) {
   const Range range(context, "all-reduce");
   ready_.record(context);
   ready_.hold_up(stream_);
@@ -68,11 +68,12 @@ void Connection::all_reduce(Context& context, float* data, std::int64_t count, b
   const auto floats = static_cast<std::size_t>(count);
   cudaStream_t stream = cuda::stream_of(stream_);
   if (!ordered) {
-    settle(ncclAllReduce(data, data, floats, ncclFloat, ncclSum, comm_, stream), "all-reduce");
+    settle(ncclAllReduce(data, data, floats, ncclFloat, ncclSum, comm_, stream), "all-reduce",
+           host);
     return;
   }
   auto* gathered = gathered_.as<float>();
-  settle(ncclAllGather(data, gathered, floats, ncclFloat, comm_, stream), "all-gather");
+  settle(ncclAllGather(data, gathered, floats, ncclFloat, comm_, stream), "all-gather", host);
   sum_tree(stream_, gathered, size_, count, count, data);
 }
 
@@ -89,8 +90,15 @@ void Connection::check_health() {
   if (status != ncclInProgress) check(status, "a reduction under way");
 }
 
-void Connection::settle(ncclResult_t status, const char* what) {
+void Connection::settle(ncclResult_t status, const char* what, Communicator& host) {
+  const auto deadline = std::chrono::steady_clock::now() + limit_;
   while (status == ncclInProgress) {
+    host.check();
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw CommError(message(what, ": NCCL was not done within ", limit_.count(),
+                              " s: another rank did not come, or the GPUs cannot reach each "
+                              "other; NCCL_DEBUG=INFO shows where it waits"));
+    }
     std::this_thread::yield();
     check(ncclCommGetAsyncError(comm_, &status), what);
   }

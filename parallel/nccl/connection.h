@@ -1,31 +1,27 @@
 // One rank's end of an NCCL communicator. Internal.
 #pragma once
 
-#include <atomic>
 #include <chrono>
-#include <functional>
 
 #include <nccl.h>
 
 #include "lockstep/core/buffer.h"
 #include "lockstep/core/context.h"
 #include "lockstep/core/stream.h"
+#include "lockstep/parallel/communicator.h"
 
 namespace lockstep::nccl {
-
-using Deadline = std::chrono::steady_clock::time_point;
 
 /// Throws CommError with NCCL's words for anything but success.
 void check(ncclResult_t status, const char* what);
 
 /// Used by the one thread that drives the replica. Everything is non-blocking: what NCCL has not
-/// finished at once is asked for until it is done or `deadline` is over.
+/// finished at once is asked for until it is done, `host` says that another rank has failed, or
+/// `limit` is over; then calls throw CommError.
 class Connection {
  public:
-  /// Connects rank `rank` of `size`; all ranks at once. `interrupted` is asked while waiting and
-  /// may throw.
-  Connection(Device device, const ncclUniqueId& id, int rank, int size, Deadline deadline,
-             const std::function<void()>& interrupted);
+  /// Connects the ranks of `host`; all at once.
+  Connection(Device device, const ncclUniqueId& id, Communicator& host, std::chrono::seconds limit);
   /// Takes leave of the other ranks; or, after fail(), ends whatever is under way.
   ~Connection();
   Connection(const Connection&) = delete;
@@ -34,7 +30,8 @@ class Connection {
   /// Room for ordered reductions of up to `floats` floats.
   void reserve(std::int64_t floats);
   /// As Communicator's.
-  void all_reduce(Context& context, float* data, std::int64_t count, bool ordered);
+  void all_reduce(Context& context, Communicator& host, float* data, std::int64_t count,
+                  bool ordered);
   void finish_reductions(Context& context);
   /// Throws CommError when NCCL reports that something went wrong behind our back.
   void check_health();
@@ -42,10 +39,13 @@ class Connection {
 
  private:
   /// Waits until NCCL has done what a call began.
-  void settle(ncclResult_t status, const char* what);
+  void settle(ncclResult_t status, const char* what, Communicator& host);
+  /// Whether all ranks have said goodbye.
+  [[nodiscard]] bool take_leave() noexcept;
 
   Device device_;
   int size_;
+  std::chrono::seconds limit_;
   Context stream_;  ///< reductions run on it, beside the backward pass
   Event ready_;     ///< the gradients are there
   Event done_;      ///< the sums are there

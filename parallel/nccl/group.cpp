@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "lockstep/core/error.h"
@@ -12,11 +13,15 @@
 namespace lockstep::nccl {
 namespace {
 
+/// Graphs of one rank with reductions in them.
+using Recorded = std::vector<std::weak_ptr<Graph>>;
+
 /// Host calls go to the threads' communicator, reductions to the GPUs.
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(Communicator& host, Connection& connection, std::uint64_t number)
-      : host_(host), connection_(connection), number_(number) {}
+  NcclCommunicator(Communicator& host, Connection& connection, std::uint64_t number,
+                   Recorded& recorded)
+      : host_(host), connection_(connection), number_(number), recorded_(recorded) {}
 
   [[nodiscard]] int rank() const override { return host_.rank(); }
   [[nodiscard]] int size() const override { return host_.size(); }
@@ -26,7 +31,7 @@ class NcclCommunicator final : public Communicator {
     host_.barrier();  // nobody allocates while another's devices wait for it in a reduction
   }
   void all_reduce(Context& context, float* data, std::int64_t count, bool ordered) override {
-    connection_.all_reduce(context, data, count, ordered);
+    connection_.all_reduce(context, host_, data, count, ordered);
   }
   void finish_reductions(Context& context) override { connection_.finish_reductions(context); }
   void check() override {
@@ -34,6 +39,10 @@ class NcclCommunicator final : public Communicator {
     connection_.check_health();
   }
   [[nodiscard]] std::uint64_t connection() const override { return number_; }
+  void will_record(const std::shared_ptr<Graph>& graph) override {
+    std::erase_if(recorded_, [](const std::weak_ptr<Graph>& other) { return other.expired(); });
+    recorded_.push_back(graph);
+  }
 
   void all_gather_host(const void* send, void* recv, std::size_t bytes) override {
     host_.all_gather_host(send, recv, bytes);
@@ -49,6 +58,7 @@ class NcclCommunicator final : public Communicator {
   Communicator& host_;
   Connection& connection_;
   std::uint64_t number_;
+  Recorded& recorded_;
 };
 
 void warn_about_environment(const LogSink& log) {
@@ -66,21 +76,31 @@ void warn_about_environment(const LogSink& log) {
 class Group final : public DeviceGroup {
  public:
   Group(std::vector<Device> devices, std::chrono::seconds limit)
-      : devices_(std::move(devices)), limit_(limit), connections_(devices_.size()) {
+      : devices_(std::move(devices)),
+        limit_(limit),
+        recorded_(devices_.size()),
+        connections_(devices_.size()) {
     static std::atomic<std::uint64_t> groups{0};
     number_ = ++groups;
   }
 
-  /// All ends at once, each with its own device: NCCL's leave-taking is collective.
+  /// All ends at once: NCCL's leave-taking is collective, and waits for graphs to go first.
   ~Group() override {
+    for (const Recorded& graphs : recorded_) {
+      for (const std::weak_ptr<Graph>& recorded : graphs) {
+        if (const std::shared_ptr<Graph> graph = recorded.lock()) *graph = {};
+      }
+    }
     std::vector<std::thread> threads;
     for (std::size_t rank = 0; rank < connections_.size(); ++rank) {
       if (connections_[rank] == nullptr) continue;
       if (failed_) connections_[rank]->fail();
-      threads.emplace_back([this, rank] {
-        const CurrentDevice current(devices_[rank]);
-        connections_[rank].reset();
-      });
+      try {
+        threads.emplace_back([this, rank] { disconnect(rank); });
+      } catch (const std::system_error&) {
+        connections_[rank]->fail();  // no thread to take leave on
+        disconnect(rank);
+      }
     }
     for (std::thread& thread : threads) thread.join();
   }
@@ -90,7 +110,7 @@ class Group final : public DeviceGroup {
   [[nodiscard]] std::unique_ptr<Communicator> join(Communicator& host) override {
     const auto rank = static_cast<std::size_t>(host.rank());
     if (connections_[rank] == nullptr) connect(rank, host);
-    return std::make_unique<NcclCommunicator>(host, *connections_[rank], number_);
+    return std::make_unique<NcclCommunicator>(host, *connections_[rank], number_, recorded_[rank]);
   }
 
   void fail() noexcept override { failed_ = true; }
@@ -100,15 +120,23 @@ class Group final : public DeviceGroup {
     ncclUniqueId id{};
     if (rank == 0) check(ncclGetUniqueId(&id), "the id of a group of GPUs");
     host.broadcast_host(&id, sizeof id, 0);
-    const Deadline deadline = std::chrono::steady_clock::now() + limit_;
-    connections_[rank] = std::make_unique<Connection>(devices_[rank], id, host.rank(), host.size(),
-                                                      deadline, [&] { host.check(); });
+    connections_[rank] = std::make_unique<Connection>(devices_[rank], id, host, limit_);
     host.barrier();
+  }
+
+  void disconnect(std::size_t rank) noexcept {
+    try {
+      const CurrentDevice current(devices_[rank]);
+      connections_[rank].reset();
+    } catch (const Error&) {
+      connections_[rank].reset();  // a GPU that failed cannot be made the current one
+    }
   }
 
   std::vector<Device> devices_;
   std::chrono::seconds limit_;
   std::uint64_t number_ = 0;
+  std::vector<Recorded> recorded_;  ///< by rank, and so is the next
   std::vector<std::unique_ptr<Connection>> connections_;
   bool failed_ = false;
 };

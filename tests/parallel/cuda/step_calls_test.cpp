@@ -42,6 +42,15 @@ TEST_CASE("a step of the article's CNN is at most 26 calls, fused at most 12") {
   }
 }
 
+TEST_CASE("invariant mode costs one sum of shards more, or a pass of the plan for each shard") {
+  if (!test::is_simulated()) return;
+  // 8 shards on one GPU, fused: all at once. 4 on each of two: at once, gathered and added.
+  CHECK(calls_of_steps(1, Reduce::invariant, true, 3) == 3 * 12);
+  CHECK(calls_of_steps(2, Reduce::invariant, true, 3) == 3 * 2 * 14);
+  // 8 shards one after another: 21 calls each, 7 sums and 7 copies of the tree, 3 of the update.
+  CHECK(calls_of_steps(1, Reduce::invariant, false, 3) == 3 * (8 * 21 + 14 + 3));
+}
+
 TEST_CASE("between two looks nothing is allocated, waited for or copied") {
   if (!test::is_simulated()) return;
   constexpr std::int64_t kSteps = 64;
@@ -85,7 +94,8 @@ TEST_CASE("the first reduction begins before the backward pass has ended") {
                          Linear{.in = 8 * 64, .out = 64},
                          Linear{.in = 64, .out = 5}};
   World world({.devices = test::gpus(2)});
-  Trainer trainer(world, model, SoftmaxCrossEntropy{}, Adam{.lr = 0.01F}, {.bucket_bytes = 64, .fuse = false});
+  Trainer trainer(world, model, SoftmaxCrossEntropy{}, Adam{.lr = 0.01F},
+                  {.bucket_bytes = 64, .fuse = false});
   trainer.begin(test::striped_images(64 * 8, 8, 5), {.batch_size = 64});
   trainer.run_steps(1);
   test::simulated<decltype(cusim_trace_start)>("cusim_trace_start")();

@@ -60,17 +60,32 @@ TEST_CASE("a GPU trains like a CPU: Adam's losses and accuracy, evaluation inclu
 TEST_CASE("invariant mode gives the same bits for 1, 2, 4 and 8 GPUs") {
   TrainerOptions options = kOptions;
   options.reduce = Reduce::invariant;
-  const Outcome one = train_small(test::gpus(1), options);
-  for (const int count : possible({2, 4, 8})) {
-    INFO("weights differ between 1 GPU and " << count);
-    const Outcome other = train_small(test::gpus(count), options);
-    CHECK(other.weights == one.weights);
-    for (std::size_t i = 0; i < one.epochs.size(); ++i) {
-      CHECK(other.epochs[i].train_loss == one.epochs[i].train_loss);
-      CHECK(other.epochs[i].val_loss == one.epochs[i].val_loss);
-      CHECK(other.epochs[i].val_accuracy == one.epochs[i].val_accuracy);
+  for (const Sequential& model : {test::small_net(), test::spanning_net()}) {
+    const Outcome one = train_small(test::gpus(1), options, 2, model);
+    CHECK(one.epochs[1].train_loss < one.epochs[0].train_loss);
+    for (const int count : possible({2, 4, 8})) {
+      INFO("weights differ between 1 GPU and " << count);
+      const Outcome other = train_small(test::gpus(count), options, 2, model);
+      CHECK(other.weights == one.weights);
+      for (std::size_t i = 0; i < one.epochs.size(); ++i) {
+        CHECK(other.epochs[i].train_loss == one.epochs[i].train_loss);
+        CHECK(other.epochs[i].val_loss == one.epochs[i].val_loss);
+        CHECK(other.epochs[i].val_accuracy == one.epochs[i].val_accuracy);
+      }
     }
   }
+}
+
+TEST_CASE("shards computed at once and one after another train alike") {
+  TrainerOptions options = kOptions;
+  options.reduce = Reduce::invariant;
+  const Outcome at_once = train_small(test::gpus(1), options, 2, test::spanning_net());
+  options.fuse = false;
+  const Outcome one_by_one = train_small(test::gpus(1), options, 2, test::spanning_net());
+  CHECK(relative_difference(at_once.weights, one_by_one.weights) <= 1e-3);
+  CHECK(at_once.epochs.back().train_loss ==
+        Approx(one_by_one.epochs.back().train_loss).epsilon(1e-3));
+  CHECK(at_once.epochs.back().samples == one_by_one.epochs.back().samples);
 }
 
 TEST_CASE("a recorded step gives the bits of its operations one by one") {
@@ -97,8 +112,7 @@ TEST_CASE("fused layers train like the layers one by one") {
     const Outcome single = train_small(test::gpus(1), options);
     CHECK(fused.weights != single.weights);  // or nothing was fused
     CHECK(relative_difference(fused.weights, single.weights) <= 1e-3);
-    CHECK(fused.epochs.back().train_loss ==
-          Approx(single.epochs.back().train_loss).epsilon(1e-3));
+    CHECK(fused.epochs.back().train_loss == Approx(single.epochs.back().train_loss).epsilon(1e-3));
   }
 }
 
