@@ -157,16 +157,17 @@ void Replica::run(Communicator& communicator, std::int64_t count,
   } catch (...) {
     // Reductions under way will be aborted: their rubbish must not get into the weights.
     std::atomic_ref(*abandoned_.as<std::uint32_t>()).store(1);
-    *graph_ = {};
     throw;
   }
 }
 
 /// A CPU is looked at after every step. A GPU is looked at while it works on the next window of
-/// steps: it never waits for the host, and is never more than two windows behind it.
+/// steps: it never waits for the host, and is never more than two windows behind it. A window of
+/// steps that are not recorded is one step: a few hundred launches that wait for a rank which has
+/// failed would block the host, which then never hears of it.
 void Replica::run_windows(Communicator& communicator, std::int64_t count,
                           const std::function<void()>& progressed) {
-  const std::int64_t window = context_.on_cpu() ? 1 : Feed::kWindow;
+  const std::int64_t window = graph_->recorded() ? Feed::kWindow : 1;
   const std::size_t behind = context_.on_cpu() ? 0 : 1;
   std::int64_t at = seen_.step.step_in_epoch;
   const std::int64_t end = at + count;

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <string_view>
-#include <system_error>
 #include <thread>
 
 #include "lockstep/core/error.h"
@@ -84,24 +83,17 @@ class Group final : public DeviceGroup {
     number_ = ++groups;
   }
 
-  /// All ends at once: NCCL's leave-taking is collective, and waits for graphs to go first.
+  /// All ends at once: NCCL's leave-taking is collective. It also waits for the graphs to go, and
+  /// graphs under way wait for reductions, which after a failure only an abort ends.
   ~Group() override {
-    for (const Recorded& graphs : recorded_) {
-      for (const std::weak_ptr<Graph>& recorded : graphs) {
-        if (const std::shared_ptr<Graph> graph = recorded.lock()) *graph = {};
-      }
-    }
+    if (!failed_) clear_graphs();
     std::vector<std::thread> threads;
     for (std::size_t rank = 0; rank < connections_.size(); ++rank) {
       if (connections_[rank] == nullptr) continue;
       if (failed_) connections_[rank]->fail();
-      try {
-        threads.emplace_back([this, rank] { disconnect(rank); });
-      } catch (const std::system_error&) {
-        connections_[rank]->fail();  // no thread to take leave on
-        disconnect(rank);
-      }
+      threads.emplace_back([this, rank] { disconnect(rank); });
     }
+    if (failed_) clear_graphs();
     for (std::thread& thread : threads) thread.join();
   }
   Group(const Group&) = delete;
@@ -122,6 +114,14 @@ class Group final : public DeviceGroup {
     host.broadcast_host(&id, sizeof id, 0);
     connections_[rank] = std::make_unique<Connection>(devices_[rank], id, host, limit_);
     host.barrier();
+  }
+
+  void clear_graphs() noexcept {
+    for (const Recorded& graphs : recorded_) {
+      for (const std::weak_ptr<Graph>& recorded : graphs) {
+        if (const std::shared_ptr<Graph> graph = recorded.lock()) *graph = {};
+      }
+    }
   }
 
   void disconnect(std::size_t rank) noexcept {
