@@ -29,12 +29,31 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/lockstepConfigVersion.cma
 install(FILES ${PROJECT_BINARY_DIR}/lockstepConfig.cmake ${PROJECT_BINARY_DIR}/lockstepConfigVersion.cmake
         DESTINATION ${package_dir})
 
+# Who links the archive links what it calls: the package finds the GPU's libraries again by the same means, the
+# pkg-config file names them where they are now.
+set(lockstep_pc_gpu_libraries "")
+if(LOCKSTEP_HAS_CUDA)
+  foreach(module FindCUDNN FindNCCL GpuLibrary GpuPlaces)
+    install(FILES ${PROJECT_SOURCE_DIR}/third_party/${module}.cmake DESTINATION ${package_dir})
+  endforeach()
+  foreach(library CUDA::cudart CUDA::cublas CUDNN::CUDNN NCCL::NCCL)
+    if(TARGET ${library})
+      get_target_property(location ${library} IMPORTED_LOCATION)
+      get_filename_component(folder ${location} DIRECTORY)
+      string(APPEND lockstep_pc_gpu_libraries " ${location} -Wl,-rpath,${folder}")
+    endif()
+  endforeach()
+  string(APPEND lockstep_pc_gpu_libraries " -ldl")
+endif()
+
 file(RELATIVE_PATH lockstep_pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/lockstep.pc.in ${PROJECT_BINARY_DIR}/lockstep.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/lockstep.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 foreach(program mnist_multi_gpu lockstep_bench)
   if(TARGET ${program})
+    # The GPU's libraries stay where they are, which need not be where the loader looks.
+    set_target_properties(${program} PROPERTIES INSTALL_RPATH_USE_LINK_PATH TRUE)
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endforeach()
