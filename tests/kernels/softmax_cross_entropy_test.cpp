@@ -153,6 +153,28 @@ TEST_CASE("sum_losses overwrites or adds, and hands the stop request on", "[kern
                   ShapeError);
 }
 
+TEST_CASE("sum_losses gives every slice its own tail, as if it were alone", "[kernels]") {
+  Context context(Device{});
+  const std::vector<float> loss = random_values(24, 1, 0, 3);
+  const std::vector<float> correct(24, 1.0F);
+  StepState state;
+  state.stop = 1;
+  std::vector<StepTail> tails(6);
+  sum_losses(context, &state, loss.data(), correct.data(), 24, tails.data(), false, 3,
+             2 * kTailFloats);
+  for (std::size_t slice = 0; slice < 3; ++slice) {
+    StepTail alone;
+    sum_losses(context, &state, loss.data() + 8 * slice, correct.data(), 8, &alone, false);
+    CHECK(tails[2 * slice].loss == alone.loss);
+    CHECK(tails[2 * slice].correct == 8);
+    CHECK(tails[2 * slice].stop == 1);
+    CHECK(tails[2 * slice + 1].correct == 0);
+  }
+  CHECK_THROWS_AS(sum_losses(context, &state, loss.data(), correct.data(), 24, tails.data(), false,
+                             5, kTailFloats),
+                  ShapeError);
+}
+
 TEST_CASE("sum_chunk adds in the order of the samples, fresh or onto what is there", "[kernels]") {
   Context context(Device{});
   const std::vector<float> loss = random_values(33, 1, 0, 3);

@@ -193,6 +193,26 @@ TEST_CASE("sum_losses on CUDA overwrites or adds, and hands the stop request on"
   }
 }
 
+TEST_CASE("sum_losses on CUDA gives every slice its own tail, with the bits it has alone") {
+  Gpu gpu;
+  constexpr std::int64_t kSlice = 301;
+  const DeviceArray<float> loss(gpu.context, random_values(4 * kSlice, 1, 0, 3));
+  const DeviceArray<float> correct(gpu.context, std::vector<float>(4 * kSlice, 1.0F));
+  const DeviceValue<StepState> state(gpu.context, StepState{});
+  const DeviceArray<StepTail> tails(gpu.context, std::vector<StepTail>(8));
+  sum_losses(gpu.context, state.data(), loss.data(), correct.data(), 4 * kSlice, tails.data(),
+             false, 4, 2 * kTailFloats);
+  const std::vector<StepTail> together = tails.download();
+  for (std::size_t slice = 0; slice < 4; ++slice) {
+    const DeviceValue<StepTail> alone(gpu.context, StepTail{});
+    sum_losses(gpu.context, state.data(), loss.data() + slice * kSlice, correct.data(), kSlice,
+               alone.data(), false);
+    CHECK(together[2 * slice].loss == alone.download().loss);
+    CHECK(together[2 * slice].correct == kSlice);
+    CHECK(together[2 * slice + 1].correct == 0);
+  }
+}
+
 TEST_CASE("sum_chunk on CUDA overwrites or adds") {
   Gpu gpu;
   for (const std::int64_t count : {0, 1, 33, 1001}) {
