@@ -1,4 +1,4 @@
-// One replica: the model's arenas and plans on one device, and the training step.
+// One replica: the model's arenas and plans on one device, and the training step. Internal.
 #pragma once
 
 #include <array>
