@@ -116,6 +116,20 @@ TEST_CASE("fused layers train like the layers one by one") {
   }
 }
 
+TEST_CASE("tf32 rounds the libraries' factors, and only when asked") {
+  TrainerOptions options = kOptions;
+  options.fuse = false;
+  const Outcome fp32 = train_small(test::gpus(1), options, 1);
+  options.precision = Precision::tf32;
+  const Outcome tf32 = train_small(test::gpus(1), options, 1);
+  if (device_info({DeviceKind::cuda, 0}).capability_major >= 8) {
+    CHECK(tf32.weights != fp32.weights);
+  } else {
+    CHECK(tf32.weights == fp32.weights);
+  }
+  CHECK(relative_difference(tf32.weights, fp32.weights) <= 2e-2);
+}
+
 TEST_CASE("streamed data gives the bits of resident data") {
   // More steps than two windows, so that a window is filled again.
   const Dataset data = test::striped_images(70 * 16 + 5, 8, 5);
