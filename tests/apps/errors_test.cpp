@@ -63,7 +63,8 @@ TEST_CASE("errors: usage, data and device of the real program", "[apps]") {
 }
 
 TEST_CASE("errors: the JSON has them as an event", "[apps]") {
-  const auto run = run_process("mnist_multi_gpu", {"--json", "--data", "/nowhere/at/all"});
+  const auto run =
+      run_process("mnist_multi_gpu", {"--json", "--devices", "cpu", "--data", "/nowhere/at/all"});
   CHECK(run.code == 3);
   const auto event = json_lines(run.out).at(0);
   CHECK(event["event"] == "error");

@@ -4,19 +4,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 
+#include "apps/read_text.h"
 #include "support/catch.h"
 
 namespace lockstep::test {
-
-inline std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 /// Fails unless `text` is the content of golden/`name`. With LOCKSTEP_UPDATE_GOLDEN set the file is
 /// written instead, and the test fails too: nobody can update by accident.
