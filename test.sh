@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Sets up the machine, builds and tests.
-#   ./test.sh              the optimised build and its tests, without the long ones
-#   ./test.sh PRESET...    build and all tests of these presets only (cpu-release cpu-debug asan tsan)
-#   ./test.sh --full       what CI runs: all of it, sanitizers, long tests, real MNIST, format, lint, a user without root
+#   ./test.sh              the optimised build and its tests, without the long ones; with the CUDA toolkit also training on
+#                          simulated GPUs
+#   ./test.sh PRESET...    build and all tests of these presets only (cpu-release cpu-debug cuda-release asan tsan)
+#   ./test.sh --full       what CI runs: all of it, sanitizers, long tests, real MNIST, format, lint, a user without root;
+#                          with the toolkit all of the simulation, with a GPU the tests on it
 #   ./test.sh --nightly    --full, then what finds rare failures by repeating
 # The table at the end says which lanes ran, how long, and why one did not. Fails when a lane failed.
 set -euo pipefail
@@ -21,8 +23,8 @@ not_run() {
   return 77
 }
 
-our_files() {  # the C++ files under the folders "$@"
-  find "$@" -type f \( -name '*.h' -o -name '*.cpp' \) | sort
+our_files() {  # the C++ and CUDA files under the folders "$@"
+  find "$@" -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' \) | sort
 }
 
 lane_format() {
@@ -30,13 +32,20 @@ lane_format() {
   our_files core kernels layers optim data io parallel apps tests lockstep.h | xargs clang-format --dry-run -Werror
 }
 
+# lane_tidy PRESET LOOK: the sources whose paths grep finds with LOOK, compiled as PRESET says.
 lane_tidy() {
   command -v clang-tidy >/dev/null || { not_run "clang-tidy is not on this machine"; return; }
-  our_files core kernels layers optim data io parallel apps | grep '\.cpp$' |
-    xargs -P "$cores" -n 3 clang-tidy --quiet -p build/cpu-release
+  our_files core kernels layers optim data io parallel apps | grep '\.cpp$' | grep "$2" '/\(cuda\|nccl\)/' |
+    xargs -P "$cores" -n 3 clang-tidy --quiet -p "build/$1"
 }
 
-lane_build() { lockstep_build "$@"; }
+# Without the toolkit these lanes say so; with it they run or fail, there is no third way.
+need_nvcc() { [[ -n $nvcc ]] || not_run "$no_nvcc"; }
+
+lane_build() {  # PRESET [options of cmake --build]
+  if [[ $1 == cuda-* ]]; then need_nvcc || return; fi
+  lockstep_build "$@"
+}
 
 lane_test() {  # PRESET [ctest options]
   local preset=$1
@@ -62,6 +71,26 @@ lane_parity() {
   grep -q '"event":"parity".*"bit_equal":true' "$work/parity"
 }
 
+# Every .cu file of the library has been compiled for every one of these.
+lane_architectures() {
+  local architecture
+  for architecture in 75 80 86 89 90 100 120; do
+    printf 'sm_%s ' "$architecture"
+    grep -q "lockstep_kernels_cuda.*code=.*sm_$architecture\>" build/cuda-release/compile_commands.json
+  done
+}
+
+lane_simulated() {  # PRESET [ctest options]
+  need_nvcc || return
+  scripts/fetch_mnist.sh
+  LOCKSTEP_REQUIRE_MNIST=1 lane_test "$@"
+}
+
+lane_gpu() {
+  setup_gpu || { not_run "no GPU: $setup_no_gpu"; return; }
+  LOCKSTEP_REQUIRE_GPU=1 LOCKSTEP_REQUIRE_MNIST=1 lane_test cuda-release -L '^gpu$'
+}
+
 # quickstart.sh in a fresh folder as a user who may install nothing and lacks the headers.
 lane_user() {
   [[ $(id -u) == 0 ]] || { not_run "all lanes ran as a user without root"; return; }
@@ -85,7 +114,7 @@ table=()
 failed=0
 
 # run_lane NAME FUNCTION [arguments]: runs it apart, notes how it went and leaves its status in `status`. Never part of
-# a condition, and neither is build_and_test: that would switch `set -e` off inside.
+# a condition, and neither are those who call it: that would switch `set -e` off inside.
 run_lane() {
   local name=$1 start=$SECONDS result
   shift
@@ -106,20 +135,22 @@ run_lane() {
   table+=("$(printf '%-28s %5d s  %s' "$name" $((SECONDS - start)) "$result")")
 }
 
-skip_lane() { table+=("$(printf '%-28s %5d s  did not run: %s' "$1" 0 "$2")"); }
-
-# build_and_test PRESET TARGETS CTEST-OPTIONS...: tests only what could be built; `built` says whether.
-build_and_test() {
-  local preset=$1 targets=$2
-  shift 2
+# build PRESET [TARGETS]: the lane that builds it; `built` is its status.
+build() {
   # shellcheck disable=SC2086  # one word a target
-  run_lane "build $preset" lane_build "$preset" $targets
+  run_lane "build $1" lane_build "$1" ${2:-}
   built=$status
+}
+
+# after_build NAME FUNCTION [arguments]: a lane that runs only when the latest build has passed.
+after_build() {
   if [[ $built == 0 ]]; then
-    run_lane "test $preset" lane_test "$preset" "$@"
-  else
-    skip_lane "test $preset" "the build failed"
+    run_lane "$@"
+    return
   fi
+  local reason="the build failed"
+  if [[ $built == 77 ]]; then reason=$(cat "$work/reason"); fi
+  table+=("$(printf '%-28s %5d s  did not run: %s' "$1" 0 "$reason")")
 }
 
 finish() {
@@ -137,47 +168,67 @@ for argument in "$@"; do
   case $argument in
     --full) mode=full ;;
     --nightly) mode=nightly ;;
-    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0" && exit 0 ;;
+    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0" && exit 0 ;;
     -*) printf 'test.sh: %s: want --full, --nightly or presets\n' "$argument" >&2 && exit 2 ;;
     *) presets+=("$argument") ;;
   esac
 done
 
 SECONDS=0
-if [[ $mode == short ]]; then lockstep_setup; else lockstep_setup data full; fi
+if [[ $mode == short ]]; then lockstep_setup data; else lockstep_setup data full; fi
+nvcc=$(setup_nvcc 2>"$work/no_nvcc")
+no_nvcc=$(cat "$work/no_nvcc")
 
 if [[ ${#presets[@]} -gt 0 ]]; then
-  for preset in "${presets[@]}"; do build_and_test "$preset" ""; done
+  nvcc=${nvcc:-"asked for: the configuration says what is missing"}
+  for preset in "${presets[@]}"; do
+    build "$preset"
+    after_build "test $preset" lane_test "$preset"
+  done
   finish
   exit
 fi
 
+if [[ $mode != short ]]; then run_lane format lane_format; fi
+build cpu-release
+after_build "test cpu-release" lane_test cpu-release -LE long
 if [[ $mode == short ]]; then
-  build_and_test cpu-release "" -LE long
+  build cuda-release "--target gpu_tests"
+  after_build "simulated GPUs" lane_simulated cusim -R '^cusim/sm_'
   finish
   exit
 fi
+after_build "long tests" lane_test cpu-release -L long
+after_build "real MNIST" lane_mnist
+after_build "parity on real MNIST" lane_parity
+after_build tidy lane_tidy cpu-release -v
 
-run_lane format lane_format
-build_and_test cpu-release "" -LE long
-if [[ $built == 0 ]]; then
-  run_lane "long tests" lane_test cpu-release -L long
-  run_lane "real MNIST" lane_mnist
-  run_lane "parity on real MNIST" lane_parity
-  run_lane tidy lane_tidy
-else
-  for lane in "long tests" "real MNIST" "parity on real MNIST" tidy; do skip_lane "$lane" "the build failed"; done
-fi
-# The library; the programs, which take as long to build again, are sanitized at night.
+build cuda-release "--target gpu_tests"
+after_build architectures lane_architectures
+after_build "simulated GPUs" lane_simulated cusim
+after_build "installed with CUDA" lane_test cuda-release -L '^install$' -LE long
+after_build "tidy CUDA" lane_tidy cuda-release -e
+after_build GPUs lane_gpu
+build cuda-plain "--target kernels_cuda_tests parallel_cuda_tests"
+after_build "test cuda-plain" lane_simulated cuda-plain -R '^cusim/sm_90/(kernels/conv|parallel/)'
+
+# The library; the programs, which take as long to build again, are sanitized at night. With the toolkit these are CUDA
+# trees too.
 library="core kernels layers optim data io parallel"
+on_gpus=
+if [[ -n $nvcc ]]; then on_gpus="kernels_cuda_tests parallel_cuda_tests"; fi
 if [[ $mode == nightly ]]; then
-  build_and_test asan "" -LE long
+  build asan
+  after_build "test asan" lane_test asan -LE 'long|cusim|gpu'
 else
-  build_and_test asan "--target ${library// /_tests }_tests invariance_chain_tests" \
-    -L "^(${library// /|})\$" -LE 'long|scripts'
+  build asan "--target ${library// /_tests }_tests invariance_chain_tests $on_gpus"
+  after_build "test asan" lane_test asan -L "^(${library// /|})\$" -LE 'long|scripts'
 fi
+after_build "simulated GPUs, asan" lane_simulated asan -R '^cusim/sm_90/(kernels|parallel)/'
 # Everything that starts threads.
-build_and_test tsan "--target core_tests parallel_tests invariance_chain_tests" -L '^(core|parallel)$' -LE long
+build tsan "--target core_tests parallel_tests invariance_chain_tests ${on_gpus#* }"
+after_build "test tsan" lane_test tsan -L '^(core|parallel)$' -LE long
+after_build "simulated GPUs, tsan" lane_simulated tsan -R '^cusim/sm_90/parallel/'
 run_lane "user without root" lane_user
 if [[ $mode == nightly ]]; then run_lane "repeated tests" lane_repeat; fi
 finish
