@@ -93,9 +93,9 @@ TEST_CASE("a recorded step gives the bits of its operations one by one") {
     for (const int count : possible({1, 4})) {
       TrainerOptions options = kOptions;
       options.reduce = reduce;
-      const Outcome recorded = train_small(test::gpus(count), options);
+      const Outcome recorded = train_small(test::gpus(count), options, 1);
       options.graph = false;
-      const Outcome eager = train_small(test::gpus(count), options);
+      const Outcome eager = train_small(test::gpus(count), options, 1);
       INFO(count << " GPUs");
       CHECK(recorded.weights == eager.weights);
       CHECK(recorded.epochs.back().train_loss == eager.epochs.back().train_loss);
@@ -131,15 +131,17 @@ TEST_CASE("tf32 rounds the libraries' factors, and only when asked") {
 }
 
 TEST_CASE("streamed data gives the bits of resident data") {
-  // More steps than two windows, so that a window is filled again.
+  // More steps and more chunks than two windows, so that a window is filled again.
   const Dataset data = test::striped_images(70 * 16 + 5, 8, 5);
-  const Dataset validation = test::striped_images(40 * 256 + 3, 8, 5, 2);
+  const Dataset validation = test::striped_images(70 * 256 + 3, 8, 5, 2);
+  const Sequential model{Flatten{}, Linear{.in = 64, .out = 12}, ReLU{}, Dropout{.rate = 0.3F},
+                         Linear{.in = 12, .out = 5}};
   for (const int count : possible({1, 2})) {
     std::vector<std::vector<float>> weights;
     std::vector<double> losses;
     for (const Residence residence : {Residence::resident, Residence::streamed}) {
       World world({.devices = test::gpus(count)});
-      Trainer trainer(world, test::small_net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.005F},
+      Trainer trainer(world, model, SoftmaxCrossEntropy{}, Adam{.lr = 0.005F},
                       {.seed = 5, .residence = residence});
       trainer.begin(data, {.batch_size = 16});
       trainer.run_steps(13);  // a window may begin in the middle
