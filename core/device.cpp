@@ -179,9 +179,21 @@ CurrentDevice::~CurrentDevice() {
 }
 
 Devices available_devices() {
-  const std::string reason = why_no_gpu();
-  if (reason.empty()) {
-    if constexpr (kHasCuda) return gpus(cuda::find_devices().count, /*automatic=*/true);
+  std::string reason = why_no_gpu();
+  if constexpr (kHasCuda) {
+    Devices devices{.automatic = true};
+    for (const Device device : gpus(cuda::find_devices().count, true).list) {
+      const std::string flaw = cuda::why_unusable(device);
+      if (flaw.empty()) {
+        devices.list.push_back(device);
+      } else if (reason.empty()) {
+        reason = message(device.to_string(), ": ", flaw);
+      }
+    }
+    if (!devices.list.empty()) {
+      if (!reason.empty()) devices.notice = message("not every GPU is used: ", reason);
+      return devices;
+    }
   }
   Devices devices = cpu_devices(allowed_cores(), /*automatic=*/true);
   devices.notice = message("no GPU is used: ", reason, "; training on the CPU");

@@ -59,7 +59,7 @@ struct Devices {
   /// The user named no number: training takes the largest legal number of replicas from the list
   /// (design: at least 16 samples of a batch each on a CPU). Otherwise it uses exactly the list.
   bool automatic = false;
-  /// One line for the user when `auto` fell back to the CPU; empty otherwise.
+  /// One line for the user when `auto` fell back to the CPU or left a GPU out; empty otherwise.
   std::string notice{};
 };
 

@@ -53,7 +53,6 @@ struct Trainer::Impl {
   /// Makes `count` replicas that go on from where training stands. Each is made by the thread that
   /// drives it.
   void make_replicas(int count) {
-    require_idle();
     if (apart) salvage();
     if (static_cast<int>(replicas.size()) == count) return;
     if (!replicas.empty()) start = replicas[0]->export_state();
@@ -81,7 +80,6 @@ struct Trainer::Impl {
   }
 
   void for_each_replica(const std::function<void(Replica&, Communicator&)>& work) {
-    require_idle();
     at_work = true;
     try {
       world.run(static_cast<int>(replicas.size()), [&](Communicator& communicator) {
@@ -142,6 +140,7 @@ struct Trainer::Impl {
     }
   }
 
+  /// First in every call that trains: a callback may not make one.
   void require_idle() const {
     if (at_work) {
       throw UsageError("trainer: called while it is at work; one call comes after another");
@@ -299,6 +298,7 @@ void Trainer::on_progress(std::function<void(const Progress&)> callback) {
 
 void Trainer::begin(const Dataset& train, const BatchOptions& options) {
   Impl& impl = *impl_;
+  impl.require_idle();
   impl.check_fits(train);
   const Sharding sharding =
       make_sharding(impl.world.devices(), impl.options.reduce, impl.options.shards,
@@ -326,6 +326,7 @@ void Trainer::begin(const Dataset& train, const BatchOptions& options) {
 std::int64_t Trainer::run_steps(std::int64_t steps) {
   if (steps < 1) throw UsageError(message("trainer: run_steps(", steps, "), want 1 or more"));
   Impl& impl = *impl_;
+  impl.require_idle();
   std::int64_t done = 0;
   while (done < steps) {
     if (impl.epoch_open && impl.steps_left() == 0) impl.close_epoch();
@@ -337,6 +338,7 @@ std::int64_t Trainer::run_steps(std::int64_t steps) {
 
 EpochStats Trainer::run_epoch() {
   Impl& impl = *impl_;
+  impl.require_idle();
   impl.run_in_epoch(std::numeric_limits<std::int64_t>::max());
   EpochStats stats = impl.epoch_stats();
   if (impl.steps_left() == 0) impl.close_epoch();
@@ -346,6 +348,7 @@ EpochStats Trainer::run_epoch() {
 EvalStats Trainer::evaluate(const Dataset& data) {
   Impl& impl = *impl_;
   const Clock::time_point begun = Clock::now();
+  impl.require_idle();
   impl.check_fits(data);
   impl.input_sample = data.sample_shape();
   impl.bring_together();

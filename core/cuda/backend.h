@@ -25,7 +25,10 @@ struct Found {
   std::string reason{};
 };
 [[nodiscard]] Found find_devices();
-/// Throws DeviceError when the device does not exist or this build has no code for it.
+/// Why this build cannot run on a device (there is none of this index, no code for it, ...), as a
+/// clause; empty when it can.
+[[nodiscard]] std::string why_unusable(Device device);
+/// Throws DeviceError with why_unusable().
 void check_device(Device device);
 [[nodiscard]] DeviceInfo query_device(Device device);
 

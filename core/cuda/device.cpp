@@ -40,26 +40,36 @@ Found find_devices() {
   return {.count = count};
 }
 
-void check_device(Device device) {
+std::string why_unusable(Device device) {
   const Found found = find_devices();
-  if (found.count == 0) throw DeviceError(message(device.to_string(), ": ", found.reason));
+  if (found.count == 0) return found.reason;
   if (device.index < 0 || device.index >= found.count) {
-    throw DeviceError(message(device.to_string(), ": there is no such GPU; this machine has cuda:0",
-                              found.count > 1 ? message(" to cuda:", found.count - 1) : ""));
+    return message("there is no such GPU; this machine has cuda:0",
+                   found.count > 1 ? message(" to cuda:", found.count - 1) : "");
   }
-  const CurrentDevice current(device);
-  const cudaError_t status = probe_kernel_image();
-  if (status == cudaSuccess) return;
-  static_cast<void>(cudaGetLastError());
-  if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction ||
-      status == cudaErrorUnsupportedPtxVersion) {
-    const DeviceInfo info = query_device(device);
-    throw DeviceError(message(device.to_string(), ": this build has no code for ", info.name,
-                              " (sm_", info.capability_major, info.capability_minor,
-                              "); build with CMAKE_CUDA_ARCHITECTURES=", info.capability_major,
-                              info.capability_minor));
+  try {
+    const CurrentDevice current(device);
+    const cudaError_t status = probe_kernel_image();
+    if (status == cudaSuccess) return {};
+    static_cast<void>(cudaGetLastError());
+    if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction ||
+        status == cudaErrorUnsupportedPtxVersion) {
+      const DeviceInfo info = query_device(device);
+      return message("this build has no code for ", info.name, " (sm_", info.capability_major,
+                     info.capability_minor,
+                     "); build with CMAKE_CUDA_ARCHITECTURES=", info.capability_major,
+                     info.capability_minor);
+    }
+    return message("CUDA cannot use it: ", cudaGetErrorString(status), " (",
+                   cudaGetErrorName(status), ")");
+  } catch (const DeviceError& error) {
+    return message("CUDA cannot use it: ", error.what());
   }
-  check(status, device.to_string().c_str());
+}
+
+void check_device(Device device) {
+  const std::string reason = why_unusable(device);
+  if (!reason.empty()) throw DeviceError(message(device.to_string(), ": ", reason));
 }
 
 DeviceInfo query_device(Device device) {

@@ -40,9 +40,8 @@ class Capture {
   Capture& operator=(const Capture&) = delete;
 
   [[nodiscard]] cudaGraph_t end() {
-    const cudaStream_t stream = stream_;
+    check(cudaStreamEndCapture(stream_, &graph_), "cudaStreamEndCapture");
     stream_ = nullptr;
-    check(cudaStreamEndCapture(stream, &graph_), "cudaStreamEndCapture");
     return graph_;
   }
 

@@ -11,4 +11,9 @@ void check(cudaError_t status, const char* what) {
       message(what, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"));
 }
 
+void check(cudaError_t status, const Context& context, const char* what) {
+  if (status == cudaSuccess) return;
+  check(status, message(context.device().to_string(), ": ", what).c_str());
+}
+
 }  // namespace lockstep::cuda

@@ -10,6 +10,8 @@ namespace lockstep::cuda {
 
 /// Throws DeviceError for anything but success: "WHAT: out of memory (cudaErrorMemoryAllocation)".
 void check(cudaError_t status, const char* what);
+/// The same with the device in front: "cuda:2: WHAT: ...".
+void check(cudaError_t status, const Context& context, const char* what);
 
 /// Throws DeviceError when the last launch of this thread was refused.
 inline void check_launch(const char* kernel) {

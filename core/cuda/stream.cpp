@@ -53,16 +53,16 @@ std::unique_ptr<BackendState> make_stream(Device device) {
 }
 
 void synchronize(const Context& context) {
-  check(cudaStreamSynchronize(stream_of(context)), "the work given to the GPU");
+  check(cudaStreamSynchronize(stream_of(context)), context, "the work given to the GPU");
 }
 
 void copy_to_device(const Context& context, void* to, const void* from, std::size_t bytes) {
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_of(context)),
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_of(context)), context,
         "a copy to the GPU");
 }
 
 void copy_to_host(const Context& context, void* to, const void* from, std::size_t bytes) {
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_of(context)),
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_of(context)), context,
         "a copy from the GPU");
 }
 

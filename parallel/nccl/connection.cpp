@@ -86,8 +86,16 @@ void Connection::finish_reductions(Context& context) {
 
 void Connection::check_health() {
   ncclResult_t status = ncclSuccess;
-  check(ncclCommGetAsyncError(comm_, &status), "a reduction under way");
-  if (status != ncclInProgress) check(status, "a reduction under way");
+  check_call(ncclCommGetAsyncError(comm_, &status), "a reduction under way");
+  if (status != ncclInProgress) check_call(status, "a reduction under way");
+}
+
+void Connection::check_call(ncclResult_t status, const char* what) const {
+  if (status == ncclSuccess) return;
+  std::size_t free = 0;
+  std::size_t total = 0;
+  cuda::check(cudaMemGetInfo(&free, &total), "the work given to the GPU");
+  check(status, what);
 }
 
 void Connection::settle(ncclResult_t status, const char* what, Communicator& host) {
@@ -100,9 +108,9 @@ void Connection::settle(ncclResult_t status, const char* what, Communicator& hos
                               "other; NCCL_DEBUG=INFO shows where it waits"));
     }
     std::this_thread::yield();
-    check(ncclCommGetAsyncError(comm_, &status), what);
+    check_call(ncclCommGetAsyncError(comm_, &status), what);
   }
-  check(status, what);
+  check_call(status, what);
 }
 
 }  // namespace lockstep::nccl

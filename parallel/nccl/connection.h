@@ -38,6 +38,8 @@ class Connection {
   void fail() { failed_ = true; }
 
  private:
+  /// As check(), but of a GPU that has failed, which makes NCCL's calls fail, throws DeviceError.
+  void check_call(ncclResult_t status, const char* what) const;
   /// Waits until NCCL has done what a call began.
   void settle(ncclResult_t status, const char* what, Communicator& host);
   /// Whether all ranks have said goodbye.

@@ -183,6 +183,7 @@ ncclResult_t ncclComm::enqueue(const char* call, cusim::Collective collective,
 
 ncclResult_t ncclComm::wait_for_operations(const char* call) {
   if (membership_->wait_for_operations()) return ncclSuccess;
+  cusim::count("nccl_hangs");
   return refuse(ncclInternalError,
                 std::string(call) +
                     ": NCCL would hang here. Collectives are still waiting, or graphs with "

@@ -7,7 +7,8 @@
 //
 // Sums are taken in the order of a ring (reduction.h), so nobody can rely on rank order.
 //
-// Counters: collectives (at the call), nccl_bytes (sent by all ranks, when they execute).
+// Counters: collectives (at the call), nccl_bytes (sent by all ranks, when they execute),
+// nccl_hangs (ends of communicators that NCCL would wait for in vain).
 // Faults: each function is a point by its name ("ncclAllReduce@3=1"). "ncclAllReduce:lost@3=1"
 // (any collective) lets a rank's call succeed and never come. "ncclCommGetAsyncError@5=6" puts the
 // communicator of the 5th poll into that asynchronous error.

@@ -1,4 +1,4 @@
-// Reads the fat binary container. Its layout is not documented; this is what nvcc 13 writes.
+// Reads the fat binary container.
 #include "ptx/fatbin.h"
 
 #include <cstdint>
@@ -7,38 +7,10 @@
 
 #include "ptx/elf.h"
 #include "ptx/error.h"
+#include "ptx/fatbin_layout.h"
 
 namespace cusim::ptx {
 namespace {
-
-constexpr std::uint32_t kMagic = 0xBA55ED50;
-constexpr std::uint16_t kPtx = 1;
-constexpr std::uint64_t kCompressed = 0x8000 | 0x2000;  // ZSTD | LZ4
-
-struct Header {
-  std::uint32_t magic;
-  std::uint16_t version;
-  std::uint16_t header_bytes;
-  std::uint64_t content_bytes;  // the entries that follow
-};
-static_assert(sizeof(Header) == 16);
-
-struct EntryHeader {
-  std::uint16_t kind;  // 1 PTX, 2 machine code
-  std::uint16_t version;
-  std::uint32_t header_bytes;
-  std::uint64_t content_bytes;  // padded
-  std::uint32_t compressed_bytes;
-  std::uint32_t options_offset;
-  std::uint16_t minor;
-  std::uint16_t major;
-  std::uint32_t arch;  // 90 for sm_90 and compute_90
-  std::uint64_t unknown;
-  std::uint64_t flags;
-  std::uint64_t reserved;
-  std::uint64_t uncompressed_bytes;
-};
-static_assert(sizeof(EntryHeader) == 64);
 
 struct Entry {
   EntryHeader header;
@@ -57,9 +29,9 @@ T read(std::string_view bytes, std::size_t offset) {
 std::vector<Entry> read_entries(std::string_view section) {
   std::vector<Entry> entries;
   std::size_t at = 0;
-  while (at + sizeof(Header) <= section.size()) {
-    const auto header = read<Header>(section, at);
-    if (header.magic != kMagic) {  // padding between two fat binaries
+  while (at + sizeof(FatBinaryHeader) <= section.size()) {
+    const auto header = read<FatBinaryHeader>(section, at);
+    if (header.magic != kFatBinaryMagic) {  // padding between two fat binaries
       at += 8;
       continue;
     }
@@ -83,7 +55,7 @@ std::string describe(const std::vector<Entry>& entries) {
   std::string text;
   for (const Entry& entry : entries) {
     if (!text.empty()) text += ", ";
-    text += entry.header.kind == kPtx ? "PTX compute_" : "machine code sm_";
+    text += entry.header.kind == kPtxEntry ? "PTX compute_" : "machine code sm_";
     text += std::to_string(entry.header.arch);
   }
   return text;
@@ -100,7 +72,7 @@ std::string embedded_ptx(std::string_view object, int arch) {
   if (entries.empty()) return {};
 
   for (const Entry& entry : entries) {
-    if (entry.header.kind != kPtx || entry.header.arch != static_cast<std::uint32_t>(arch))
+    if (entry.header.kind != kPtxEntry || entry.header.arch != static_cast<std::uint32_t>(arch))
       continue;
     if ((entry.header.flags & kCompressed) != 0) {
       throw TranslationError(

@@ -12,6 +12,7 @@
 
 #include <dlfcn.h>
 
+#include "ptx/fatbin_layout.h"
 #include "runtime/device.h"
 #include "runtime/memory.h"
 #include "runtime/settings.h"
@@ -24,10 +25,16 @@ namespace {
 /// Variables start at this alignment, as cudaMalloc's memory.
 constexpr std::size_t kVariableAlignment = 256;
 
+/// What a kernel was registered with.
+struct Stub {
+  std::string name;    ///< mangled
+  const void* binary;  ///< the wrapper of the fat binary that holds its code; may be null
+};
+
 struct Registry {
   /// Lookups, once per launch, take it shared: see AllocationMap.
   std::shared_mutex mutex;
-  std::map<const void*, std::string> stubs;                ///< mangled names of kernels
+  std::map<const void*, Stub> stubs;
   std::map<const void*, std::string> symbols;              ///< mangled names of variables
   std::map<const void*, std::unique_ptr<Kernel>> kernels;  ///< stubs that were used
   std::deque<Module> modules;
@@ -36,6 +43,26 @@ struct Registry {
 Registry& registry() {
   static Registry& only = *new Registry;
   return only;
+}
+
+/// Whether a device that is simulated could run code of the fat binary: machine code of its
+/// generation, or PTX for any that is not newer. One without a content holds code for all.
+bool has_code(const void* binary) {
+  const auto* wrapper = static_cast<const ptx::FatBinaryWrapper*>(binary);
+  if (!wrapper || wrapper->magic != ptx::FatBinaryWrapper::kMagic) return true;
+  ptx::FatBinaryHeader header{};
+  std::memcpy(&header, wrapper->binary, sizeof header);
+  const std::byte* at = wrapper->binary + header.header_bytes;
+  const std::byte* const end = at + header.content_bytes;
+  const auto capability = static_cast<unsigned>(settings().compute_capability);
+  while (at < end) {
+    ptx::EntryHeader entry{};
+    std::memcpy(&entry, at, sizeof entry);
+    const bool fits = entry.kind == ptx::kPtxEntry || entry.arch / 10 == capability / 10;
+    if (fits && entry.arch <= capability) return true;
+    at += entry.header_bytes + entry.content_bytes;
+  }
+  return false;
 }
 
 /// The module that implements a name, and where in it.
@@ -100,16 +127,18 @@ Kernel& find_kernel(const void* stub) {
   }
   load_modules();
   const std::lock_guard lock(registry().mutex);
-  const auto name = registry().stubs.find(stub);
-  require(name != registry().stubs.end(), cudaErrorInvalidDeviceFunction);
+  const auto found = registry().stubs.find(stub);
+  require(found != registry().stubs.end(), cudaErrorInvalidDeviceFunction);
+  const auto& [name, binary] = found->second;
+  require(has_code(binary), cudaErrorNoKernelImageForDevice);
   const auto [module, info] =
-      find_info<KernelInfo>(name->second, &ModuleInfo::kernels, &ModuleInfo::kernel_count);
-  if (!info) report("no module of CUSIM_KERNELS has the kernel " + name->second);
+      find_info<KernelInfo>(name, &ModuleInfo::kernels, &ModuleInfo::kernel_count);
+  if (!info) report("no module of CUSIM_KERNELS has the kernel " + name);
   require(info != nullptr, cudaErrorInvalidDeviceFunction);
   std::unique_ptr<Kernel>& kernel = registry().kernels[stub];
   if (!kernel) {
     const auto devices = static_cast<std::size_t>(settings().devices);
-    kernel.reset(new Kernel{name->second, info, module, std::vector<std::atomic<int>>(devices)});
+    kernel.reset(new Kernel{name, info, module, std::vector<std::atomic<int>>(devices)});
   }
   return *kernel;
 }
@@ -139,13 +168,15 @@ void cusim_register_module(const ModuleInfo* info) {
   registry().modules.push_back(std::move(module));
 }
 
-// What nvcc's objects call before main. The fat binary itself is not looked at: modules hold its
-// kernels.
+// What nvcc's objects call before main. Of the fat binary only the architectures are looked at:
+// modules hold its kernels.
 extern "C" {
 
-void** __cudaRegisterFatBinary(void*) {
-  static void* handle = nullptr;
-  return &handle;
+/// A handle points to the wrapper.
+void** __cudaRegisterFatBinary(void* wrapper) {
+  static std::deque<void*>& wrappers = *new std::deque<void*>;
+  const std::lock_guard lock(registry().mutex);
+  return &wrappers.emplace_back(wrapper);
 }
 
 void __cudaRegisterFatBinaryEnd(void**) {}
@@ -156,10 +187,10 @@ char __cudaInitModule(void**) {
   return 1;
 }
 
-void __cudaRegisterFunction(void**, const char* stub, char*, const char* name, int, uint3*, uint3*,
-                            dim3*, dim3*, int*) {
+void __cudaRegisterFunction(void** handle, const char* stub, char*, const char* name, int, uint3*,
+                            uint3*, dim3*, dim3*, int*) {
   const std::lock_guard lock(registry().mutex);
-  registry().stubs[stub] = name;
+  registry().stubs[stub] = {name, *handle};
 }
 
 void __cudaRegisterVar(void**, char* symbol, char*, const char* name, int, std::size_t, int, int) {

@@ -29,7 +29,8 @@ struct Kernel {
 };
 
 /// The kernel of a host stub. Throws Failure 98 when the program registered none or no module has
-/// it; loads CUSIM_KERNELS at its first call.
+/// it, 209 when the program holds no code for the simulated architecture; loads CUSIM_KERNELS at
+/// its first call.
 Kernel& find_kernel(const void* stub);
 
 /// The address on the current device of `bytes` at `offset` of a variable; throws Failure 13 for no

@@ -37,6 +37,8 @@ constexpr std::array kErrors = {
               "invalid device function"},
     ErrorText{cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     ErrorText{cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    ErrorText{cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
+              "no kernel image is available for execution on the device"},
     ErrorText{cudaErrorSharedObjectInitFailed, "cudaErrorSharedObjectInitFailed",
               "shared object initialization failed"},
     ErrorText{cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle",
