@@ -22,6 +22,10 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     endif()
   endforeach()
 endif()
+# Python's wheels have their libraries in lib, where this nvcc does not look by itself.
+get_filename_component(lockstep_toolkit ${CMAKE_CUDA_COMPILER} DIRECTORY)
+get_filename_component(lockstep_toolkit ${lockstep_toolkit} DIRECTORY)
+set(ENV{LIBRARY_PATH} "${lockstep_toolkit}/lib:$ENV{LIBRARY_PATH}")
 enable_language(CUDA)
 # CMake 3.25 passes no -std for C++20 in CUDA.
 set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
@@ -30,6 +34,13 @@ set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 # One runtime for all: the libraries below use the shared one, and tests replace it.
 set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+# Nor have they links without a version, which is all that FindCUDAToolkit looks for.
+string(REGEX MATCH "^[0-9]+" lockstep_cuda_major ${CMAKE_CUDA_COMPILER_VERSION})
+foreach(variable_library CUDA_CUDART:cudart CUDA_cudart_LIBRARY:cudart CUDA_cublas_LIBRARY:cublas)
+  string(REGEX MATCH "(.*):(.*)" lockstep_ignored ${variable_library})
+  find_library(${CMAKE_MATCH_1} NAMES ${CMAKE_MATCH_2} lib${CMAKE_MATCH_2}.so.${lockstep_cuda_major} NAMES_PER_DIR
+               HINTS ${lockstep_toolkit} PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib)
+endforeach()
 find_package(CUDAToolkit ${lockstep_minimum_CUDA})
 if(NOT TARGET CUDA::cudart OR NOT TARGET CUDA::cublas)
   lockstep_without(CUDA "the toolkit of ${CMAKE_CUDA_COMPILER} lacks libcudart or libcublas")
