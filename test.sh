@@ -236,7 +236,7 @@ after_build "simulated GPUs, asan" lane_simulated asan -R '^cusim/sm_90/(kernels
 # Everything that starts threads.
 build tsan "--target core_tests parallel_tests invariance_chain_tests ${on_gpus#* }"
 after_build "test tsan" lane_test tsan -L '^(core|parallel)$' -LE long
-after_build "simulated GPUs, tsan" lane_simulated tsan -R '^cusim/sm_90/parallel/'
+after_build "simulated GPUs, tsan" lane_simulated tsan -R '^cusim/threads/'
 run_lane "user without root" lane_user
 if [[ $mode == nightly ]]; then run_lane "repeated tests" lane_repeat; fi
 finish

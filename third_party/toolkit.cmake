@@ -32,8 +32,8 @@ set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
 set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-# One runtime for all: the libraries below use the shared one, and tests replace it.
-set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+# One runtime for all: the shared one, linked by its place as CUDA::cudart; tests replace it.
+set(CMAKE_CUDA_RUNTIME_LIBRARY None)
 # Nor have they links without a version, which is all that FindCUDAToolkit looks for.
 string(REGEX MATCH "^[0-9]+" lockstep_cuda_major ${CMAKE_CUDA_COMPILER_VERSION})
 foreach(variable_library CUDA_CUDART:cudart CUDA_cudart_LIBRARY:cudart CUDA_cublas_LIBRARY:cublas)
