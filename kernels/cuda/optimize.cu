@@ -41,28 +41,41 @@ __device__ void adam_element(const AdamFactors& f, float grad, float mask, float
   param = decayed - f.step_size * first / fmaf(sqrtf(second), f.root_scale, f.epsilon);
 }
 
-/// The powers are one thread's work: double precision is slow on some GPUs.
-__global__ void adam_kernel(AdamParameters adam, const StepState* state, const float* grads,
-                            const float* decay_mask, float* params, float* first_moment,
-                            float* second_moment, std::int64_t count) {
+/// What an Adam update reads of four elements.
+struct AdamElements {
+  float4 grad, mask, param, first, second;
+};
+
+/// The powers are one thread's work: double precision is slow on some GPUs. Meanwhile the first
+/// elements are on their way.
+__global__ void adam_kernel(const __grid_constant__ AdamParameters adam, const StepState* state,
+                            const float* grads, const float* decay_mask, float* params,
+                            float* first_moment, float* second_moment, std::int64_t count) {
+  const auto load = [&](std::int64_t i) -> AdamElements {
+    const std::int64_t left = count - i;
+    return {.grad = load4(grads + i, left),
+            .mask = decay_mask != nullptr ? load4(decay_mask + i, left) : float4{},
+            .param = load4(params + i, left),
+            .first = load4(first_moment + i, left),
+            .second = load4(second_moment + i, left)};
+  };
+  std::int64_t i = first_element();
+  AdamElements at = load(i);
   if (state->frozen != 0) return;
   __shared__ AdamFactors factors;
   if (threadIdx.x == 0) factors = adam_factors(adam, *state);
   __syncthreads();
-  for (std::int64_t i = first_element(); i < count; i += element_stride()) {
+  while (i < count) {
+    adam_element(factors, at.grad.x, at.mask.x, at.param.x, at.first.x, at.second.x);
+    adam_element(factors, at.grad.y, at.mask.y, at.param.y, at.first.y, at.second.y);
+    adam_element(factors, at.grad.z, at.mask.z, at.param.z, at.first.z, at.second.z);
+    adam_element(factors, at.grad.w, at.mask.w, at.param.w, at.first.w, at.second.w);
     const std::int64_t left = count - i;
-    const float4 g = load4(grads + i, left);
-    const float4 mask = decay_mask != nullptr ? load4(decay_mask + i, left) : float4{};
-    float4 p = load4(params + i, left);
-    float4 m = load4(first_moment + i, left);
-    float4 v = load4(second_moment + i, left);
-    adam_element(factors, g.x, mask.x, p.x, m.x, v.x);
-    adam_element(factors, g.y, mask.y, p.y, m.y, v.y);
-    adam_element(factors, g.z, mask.z, p.z, m.z, v.z);
-    adam_element(factors, g.w, mask.w, p.w, m.w, v.w);
-    store4(first_moment + i, left, m);
-    store4(second_moment + i, left, v);
-    store4(params + i, left, p);
+    store4(first_moment + i, left, at.first);
+    store4(second_moment + i, left, at.second);
+    store4(params + i, left, at.param);
+    i += element_stride();
+    at = load(i);
   }
 }
 
@@ -108,19 +121,21 @@ __device__ double square(float value) {
   return static_cast<double>(value) * value;
 }
 
+/// `abandoned` is read across the bus to the host: by one thread, at first, and needed at last. The
+/// stream puts that after the reduction of the gradients, which may have been abandoned.
 __global__ void measure_gradient_kernel(const float* grads, std::int64_t count, float max_norm,
                                         double* scratch, StepState* state,
                                         const volatile std::uint32_t* abandoned) {
+  const bool asks = abandoned != nullptr && blockIdx.x == 0 && threadIdx.x == 0;
+  const std::uint32_t answer = asks ? *abandoned : 0;
   sum_chunks(
       count, scratch,
       [&](std::int64_t i, std::int64_t left) {
         const float4 g = load4(grads + i, left);
         return (square(g.x) + square(g.y)) + (square(g.z) + square(g.w));
       },
-      [&](double sum) {
-        set_norm(static_cast<float>(sqrt(sum)), max_norm, *state);
-        if (abandoned != nullptr && *abandoned != 0) state->frozen = 1;
-      });
+      [&](double sum) { set_norm(static_cast<float>(sqrt(sum)), max_norm, *state); });
+  if (answer != 0) state->frozen = 1;  // set_norm never clears it
 }
 
 }  // namespace
