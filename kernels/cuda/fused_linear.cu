@@ -19,8 +19,8 @@ using fused::kLinearSamples;
 /// A block has one sample: each of its warps computes some of the logits, then the first the loss.
 __global__ void __launch_bounds__(kThreads)
     linear_loss_kernel(std::int64_t d, int o, const float* x, const float* w, const float* b,
-                       Targets targets, const StepState* state, float* logits, float* loss,
-                       float* correct, float* dlogits) {
+                       const __grid_constant__ Targets targets, const StepState* state,
+                       float* logits, float* loss, float* correct, float* dlogits) {
   __shared__ float z[kFusedLinearOutputs];
   const std::int64_t n = blockIdx.x;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -65,7 +65,8 @@ struct LinearBackward {
 /// Block (a run of columns of x, a part of a shard's samples, the shard); a thread has one column:
 /// its row of dw in registers, and its row of w for dx. kOutputs is at least o.
 template <int kOutputs>
-__global__ void __launch_bounds__(kLinearColumns) linear_backward_kernel(LinearBackward task) {
+__global__ void __launch_bounds__(kLinearColumns)
+    linear_backward_kernel(const __grid_constant__ LinearBackward task) {
   const int o = task.o;
   const int t = static_cast<int>(threadIdx.x);
   const std::int64_t column = std::int64_t{blockIdx.x} * kLinearColumns + t;
@@ -130,17 +131,32 @@ __global__ void __launch_bounds__(kLinearColumns) linear_backward_kernel(LinearB
   }
   of_run[part * stride + o * kLinearColumns] = bias;
   if (!is_last_block(task.tickets + run, static_cast<unsigned>(cut.parts))) return;
-  for (int i = 0; i <= o; ++i) {
-    float sum = 0;
-#pragma unroll 8
-    for (int p = 0; p < cut.parts; ++p) sum += of_run[p * stride + i * kLinearColumns];
-    float* to = nullptr;
-    if (i < o && active) {
-      to = task.dw + shard * task.grads_stride + i * task.d + column;
-    } else if (i == o && blockIdx.x == 0 && t < o && task.db != nullptr) {
-      to = task.db + shard * task.grads_stride + t;
+
+  // The run's sums in order; the loads of one part are in flight together.
+  float* dw = task.dw + shard * task.grads_stride + column;
+  float before[kOutputs] = {};
+  if (task.accumulate && active) {
+#pragma unroll
+    for (int i = 0; i < kOutputs; ++i) before[i] = i < o ? dw[i * task.d] : 0.0F;
+  }
+  float totals[kOutputs] = {};
+  bias = 0;
+#pragma unroll 2
+  for (int p = 0; p < cut.parts; ++p) {
+    const float* of_part = of_run + p * stride;
+#pragma unroll
+    for (int i = 0; i < kOutputs; ++i) totals[i] += of_part[min(i, o) * kLinearColumns];
+    bias += of_part[o * kLinearColumns];
+  }
+  if (active) {
+#pragma unroll
+    for (int i = 0; i < kOutputs; ++i) {
+      if (i < o) dw[i * task.d] = before[i] + totals[i];
     }
-    if (to != nullptr) *to = task.accumulate ? *to + sum : sum;
+  }
+  if (blockIdx.x == 0 && t < o && task.db != nullptr) {
+    float* db = task.db + shard * task.grads_stride + t;
+    *db = task.accumulate ? *db + bias : bias;
   }
 }
 
