@@ -39,7 +39,7 @@ constexpr Cut cut_batch(int samples, int most, int unit) {
 }
 
 constexpr Cut cut_conv_batch(int samples) {
-  return cut_batch(samples, 64, 1);
+  return cut_batch(samples, 32, 1);
 }
 
 /// x is (n,c,h,w), y (n,k,p,q).
