@@ -84,7 +84,10 @@ __global__ void __launch_bounds__(kLinearColumns)
   const bool with_dx = task.dx != nullptr && active;
   if (with_dx) {
 #pragma unroll
-    for (int i = 0; i < kOutputs; ++i) weights[i] = i < o ? task.w[i * task.d + column] : 0.0F;
+    for (int i = 0; i < kOutputs; ++i) {
+      const float weight = task.w[min(i, o - 1) * task.d + column];
+      weights[i] = i < o ? weight : 0.0F;
+    }
   }
   for (int n0 = first; n0 < end; n0 += kLinearSamples) {
     const int here = min(kLinearSamples, end - n0);
@@ -137,7 +140,7 @@ __global__ void __launch_bounds__(kLinearColumns)
   float before[kOutputs] = {};
   if (task.accumulate && active) {
 #pragma unroll
-    for (int i = 0; i < kOutputs; ++i) before[i] = i < o ? dw[i * task.d] : 0.0F;
+    for (int i = 0; i < kOutputs; ++i) before[i] = dw[min(i, o - 1) * task.d];
   }
   float totals[kOutputs] = {};
   bias = 0;
