@@ -29,7 +29,7 @@ namespace lockstep {
 inline constexpr std::int64_t kFusedConvInputs = 16;
 inline constexpr std::int64_t kFusedConvOutputs = 32;
 inline constexpr std::int64_t kFusedChannels = 4;
-/// Of the 48 KiB that every GPU gives a block, the kernels' own variables take less than the rest.
+/// Of the 48 KiB that every GPU gives a block; the kernels' own variables take the other 16 bytes.
 inline constexpr std::int64_t kFusedSharedBytes = 48 * 1024 - 16;
 /// Most outputs of the fully connected layer.
 inline constexpr std::int64_t kFusedLinearOutputs = 32;
