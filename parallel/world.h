@@ -36,8 +36,8 @@ class World {
   /// Runs `work(communicator)` for ranks 0..replicas-1, each on its own thread, and returns when
   /// all are done. When one throws, all communicators abort, every thread comes back, and the first
   /// error is thrown here (a failed reduction only when no rank has another error to tell), with
-  /// rank and device in front of its message (its type is kept for Lockstep's own errors). The world
-  /// can be used again after that.
+  /// rank and device in front of its message (its type is kept for Lockstep's own errors). The
+  /// world can be used again after that.
   void run(int replicas, const std::function<void(Communicator&)>& work);
 
  private:
