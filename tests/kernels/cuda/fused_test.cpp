@@ -36,9 +36,9 @@ Window side_by_side(std::int64_t kernel) {
 }
 
 /// The layers of the article and of LeNet-5, and shapes with odd extents, channels that are no
-/// multiple of a group, rows that no window covers, uneven borders, and more planes than fit at
-/// once. The last five have gradients of which planes would fill 48 KiB to the last byte, which the
-/// kernel's own variables need too.
+/// multiple of a group, rows that no window covers, uneven borders, more planes than fit at
+/// once, and a batch of many parts. The last five have gradients of which planes would fill 48 KiB
+/// to the last byte, which the kernel's own variables need too.
 std::vector<ConvPoolCase> conv_pool_cases() {
   Window uneven = square(3, 1);
   uneven.pad_top = 0;
@@ -53,6 +53,7 @@ std::vector<ConvPoolCase> conv_pool_cases() {
           {2, 16, 32, 30, 2, square(3, 1), side_by_side(2)},
           {2, 2, 20, 23, 32, square(5, 4), side_by_side(2)},
           {1, 1, 4, 4, 1, square(3, 0), side_by_side(2)},
+          {70, 2, 4, 5, 3, square(3, 1), side_by_side(2)},
           {1, 1, 24, 36, 12, square(3, 1), side_by_side(2)},
           {1, 1, 28, 48, 8, square(3, 1), side_by_side(2)},
           {1, 1, 32, 12, 24, square(3, 1), side_by_side(2)},
