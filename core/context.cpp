@@ -42,6 +42,7 @@ void Context::reserve_workspace(std::size_t bytes) {
   if (bytes > workspace_.bytes()) {
     synchronize();  // operations under way may use the old one
     workspace_ = Buffer(device_, bytes, "the workspace");
+    ++workspace_moves_;
   }
 }
 

@@ -46,6 +46,8 @@ class Context {
   /// Scratch memory that any operation may overwrite; aligned to kAlignment.
   [[nodiscard]] std::byte* workspace() const { return workspace_.data(); }
   [[nodiscard]] std::size_t workspace_bytes() const { return workspace_.bytes(); }
+  /// How often the workspace has moved: what was recorded before holds on to an old one.
+  [[nodiscard]] int workspace_moves() const { return workspace_moves_; }
 
   [[nodiscard]] Precision precision() const { return precision_; }
   /// Before the first operation. Throws UsageError for tf32 on a CPU.
@@ -69,6 +71,7 @@ class Context {
   Precision precision_ = Precision::fp32;
   std::unique_ptr<BackendState> stream_;  // goes last: the others may still use it
   Buffer workspace_;
+  int workspace_moves_ = 0;
   std::unique_ptr<BackendState> handles_;
 };
 

@@ -169,10 +169,9 @@ void linear_backward(Context& context, ConstFloatView x, ConstFloatView w, Const
   const std::int64_t d = check_linear(kName, context, {"x", x}, {"w", w}, {"db", db}, {"dy", dy});
   checks::parameter(kName, {"dw", dw}, w.shape);
   if (dx.data != nullptr) checks::same_shape(kName, "x", x, "dx", dx);
-  constexpr std::int64_t kMostColumns = 1 << 17;
-  if (d > kMostColumns) {
+  if (d > kFusedLinearInputs) {
     throw ShapeError(
-        message(kName, ": x has ", d, " values a sample; there may be ", kMostColumns));
+        message(kName, ": x has ", d, " values a sample; there may be ", kFusedLinearInputs));
   }
   check_workspace(kName, context, linear_backward_workspace_bytes(x.shape, w.shape[0], shards));
   if constexpr (kHasCuda) {

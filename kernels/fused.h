@@ -33,6 +33,8 @@ inline constexpr std::int64_t kFusedChannels = 4;
 inline constexpr std::int64_t kFusedSharedBytes = 48 * 1024 - 16;
 /// Most outputs of the fully connected layer.
 inline constexpr std::int64_t kFusedLinearOutputs = 32;
+/// Most inputs of the fully connected layer.
+inline constexpr std::int64_t kFusedLinearInputs = 1 << 17;
 /// Most slices of a batch.
 inline constexpr int kFusedShards = 64;
 

@@ -108,7 +108,8 @@ std::vector<Unit> fused_units(const Context& context, const Sequential& model,
         unit = {.first = i, .last = next, .kind = Unit::Kind::conv_pool};
       }
     } else if (const Linear* linear = model.layer(i).get_if<Linear>()) {
-      if (i + 1 == model.size() && linear->out <= kFusedLinearOutputs) {
+      if (i + 1 == model.size() && linear->out <= kFusedLinearOutputs &&
+          linear->in <= kFusedLinearInputs) {
         unit.kind = Unit::Kind::linear_loss;
       }
     }
@@ -140,7 +141,9 @@ std::size_t unit_saved_bytes(const Sequential& model, const Unit& unit, const Sh
 }
 
 std::size_t unit_workspace_bytes(Context& context, const Sequential& model, const Unit& unit,
-                                 const Shape& x, int shards) {
+                                 const Shape& x, int shards, bool training) {
+  // Fused operations need some for their gradients only.
+  if (unit.kind != Unit::Kind::single && !training) return 0;
   switch (unit.kind) {
     case Unit::Kind::conv_pool:
       return conv_pool_workspace_bytes(x, weight_shape(conv_of(model, unit)), shards);

@@ -43,7 +43,8 @@ struct Unit {
 [[nodiscard]] std::size_t unit_saved_bytes(const Sequential& model, const Unit& unit,
                                            const Shape& x, const Shape& y);
 [[nodiscard]] std::size_t unit_workspace_bytes(Context& context, const Sequential& model,
-                                               const Unit& unit, const Shape& x, int shards);
+                                               const Unit& unit, const Shape& x, int shards,
+                                               bool training);
 [[nodiscard]] std::unique_ptr<Layer> bind_unit(const Sequential& model, const Unit& unit,
                                                const Binding& binding);
 /// "conv_1+pool_1", and one line that says what the unit is.

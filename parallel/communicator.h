@@ -31,9 +31,9 @@ class Communicator {
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
 
-  /// Makes room for reductions of up to `floats` floats; before the first one, and never between
+  /// Makes ready for reductions of up to `floats` floats; before the first one, and never between
   /// two of which the devices may still be at work.
-  virtual void reserve(std::int64_t floats) = 0;
+  virtual void reserve(std::int64_t floats, bool ordered) = 0;
 
   /// data[i] = sum over ranks, `count` floats of device memory, in place. Begins when what the
   /// context has been given so far is done; what it is given next may run beside it, until

@@ -51,6 +51,7 @@ Replica::Replica(Device device, const ReplicaSetup& setup, const TrainingState& 
                "the scratch of sums"),
       state_(device, sizeof(DeviceState), "the step state"),
       abandoned_(device, sizeof(std::uint32_t), "the sign of failure"),
+      abandoned_address_(reinterpret_cast<const std::uint32_t*>(abandoned_.device_address())),
       buckets_(make_buckets(setup.layout, setup.bucket_bytes)),
       seen_{.step = start.step, .sums = start.sums},
       looks_{Look(device), Look(device)},
@@ -111,7 +112,8 @@ void Replica::begin(const Dataset& train, const Sharding& sharding, Communicator
   learning_rates_ = {};
   std::int64_t largest = 0;
   for (const Bucket& bucket : buckets_) largest = std::max(largest, bucket.count);
-  communicator.reserve(largest);
+  communicator.reserve(largest, setup_.reduce == Reduce::invariant);
+  warm_ = false;
 }
 
 void Replica::open_epoch(const EpochPlan& epoch) {
@@ -149,6 +151,7 @@ void Replica::run(Communicator& communicator, std::int64_t count,
   seen_.sums.stop = 0;
   const bool uses_graph = !context_.on_cpu() && setup_.graph;
   try {
+    if (!context_.on_cpu() && !warm_) warm_up(communicator);
     if (uses_graph && !graph_is_valid(communicator)) record(communicator);
     write_state();
     device_leads_ = true;
@@ -198,26 +201,41 @@ void Replica::run_windows(Communicator& communicator, std::int64_t count,
 
 bool Replica::graph_is_valid(const Communicator& communicator) const {
   return graph_->recorded() && graph_connection_ == communicator.connection() &&
-         graph_workspace_ == context_.workspace();
+         graph_workspace_ == context_.workspace_moves();
+}
+
+/// A step with no effect: the state is frozen.
+void Replica::void_step(Communicator& communicator) {
+  const DeviceState before = seen_;
+  seen_.step.frozen = 1;
+  write_state();
+  feed_->provide(context_, seen_.step.step_in_epoch);
+  step(communicator);
+  send(looks_[0]);
+  receive(looks_[0], communicator);
+  seen_ = before;
+}
+
+/// Lets the libraries set themselves up and the driver load the kernels, in a step without
+/// reductions: both may wait for the whole GPU, which must not wait for another rank meanwhile.
+void Replica::warm_up(Communicator& communicator) {
+  const Range range(context_, "warm up");
+  reduces_ = false;
+  void_step(communicator);
+  reduces_ = true;
+  communicator.barrier();
+  warm_ = true;
 }
 
 /// Records a step, after one with no effect in which the libraries set themselves up.
 void Replica::record(Communicator& communicator) {
   const Range range(context_, "record a step");
-  const std::uint32_t frozen = std::exchange(seen_.step.frozen, 1U);
-  write_state();
-  feed_->provide(context_, seen_.step.step_in_epoch);
-  step(communicator);
-  send(looks_[0]);
-  const DeviceState before = seen_;
-  receive(looks_[0], communicator);
-  seen_ = before;
-  seen_.step.frozen = frozen;
+  void_step(communicator);
   communicator.barrier();
   communicator.will_record(graph_);
   graph_->record(context_, [&] { step(communicator); });
   graph_connection_ = communicator.connection();
-  graph_workspace_ = context_.workspace();
+  graph_workspace_ = context_.workspace_moves();
   communicator.barrier();  // nobody launches while somebody still records
 }
 

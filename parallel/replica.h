@@ -114,6 +114,8 @@ class Replica {
   void update();
 
   [[nodiscard]] bool graph_is_valid(const Communicator& communicator) const;
+  void void_step(Communicator& communicator);
+  void warm_up(Communicator& communicator);
   void record(Communicator& communicator);
   void run_windows(Communicator& communicator, std::int64_t count,
                    const std::function<void()>& progressed);
@@ -131,6 +133,7 @@ class Replica {
   Buffer scratch_;    ///< of the sums over the arena
   Buffer state_;
   HostBuffer abandoned_;  ///< a word that is set when reductions under way will not be finished
+  const std::uint32_t* abandoned_address_;  ///< the device's
   std::vector<Bucket> buckets_;
   DeviceState seen_;           ///< what the host knows of the device's state
   bool device_leads_ = false;  ///< the device has been given steps that the host has not seen
@@ -147,10 +150,12 @@ class Replica {
   /// shard_grads_ then.
   int shards_at_once_ = 1;
   Arena shard_grads_;
+  bool reduces_ = true;  ///< false in a step that must not wait for other ranks
+  bool warm_ = false;
   std::shared_ptr<Graph> graph_ = std::make_shared<Graph>();
   // What the graph holds on to besides this replica's arenas: it is void when they have changed.
   std::uint64_t graph_connection_ = 0;
-  const std::byte* graph_workspace_ = nullptr;
+  int graph_workspace_ = 0;
 
   Evaluator evaluator_;
 };

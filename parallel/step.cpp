@@ -22,7 +22,7 @@ void Replica::step(Communicator& communicator) {
   for (int index = 0; index < sharding_.per_replica(); index += shards_at_once_) {
     run_shards(communicator, index);
   }
-  communicator.finish_reductions(context_);
+  if (reduces_) communicator.finish_reductions(context_);
   update();
 }
 
@@ -71,7 +71,7 @@ void Replica::finish_layer(Communicator& communicator, int index, int layer) {
     } else {
       tree_->add(context_, index, bucket.first, bucket.count, grads);
     }
-    if (index + shards_at_once_ == sharding_.per_replica()) {
+    if (reduces_ && index + shards_at_once_ == sharding_.per_replica()) {
       communicator.all_reduce(context_, grads, bucket.count, setup_.reduce == Reduce::invariant);
     }
   }
@@ -89,8 +89,7 @@ void Replica::update() {
     add_l2_gradient(context_, l2_factor_.data(), params_.data(), grads_.data(), size);
   }
   measure_gradient(context_, grads_.data(), size, setup_.clip_norm, scratch_.as<double>(),
-                   &state->step,
-                   reinterpret_cast<const std::uint32_t*>(abandoned_.device_address()));
+                   &state->step, abandoned_address_);
   setup_.optimizer.update(context_, &state->step, grads_.data(), decay_mask_.data(), params_.data(),
                           moment_pointers_.data(), size);
   close_step(context_, tail_of(grads_.data()), l2, &state->step, &state->sums);

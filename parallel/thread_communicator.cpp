@@ -133,7 +133,7 @@ class ThreadCommunicator final : public Communicator {
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return group_->size; }
 
-  void reserve(std::int64_t /*floats*/) override {}
+  void reserve(std::int64_t /*floats*/, bool /*ordered*/) override {}
 
   void finish_reductions(Context& /*context*/) override {}
 

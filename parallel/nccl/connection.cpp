@@ -36,12 +36,18 @@ Connection::Connection(Device device, const ncclUniqueId& id, Communicator& host
 }
 
 Connection::~Connection() {
+  if (comm_ == nullptr) return;
   // All ranks do this at once. What goes wrong now has nobody left to hear it.
-  if (!failed_ && take_leave()) {
+  if (take_leave()) {
     static_cast<void>(ncclCommDestroy(comm_));
   } else {
-    static_cast<void>(ncclCommAbort(comm_));
+    abort();
   }
+}
+
+void Connection::abort() noexcept {
+  static_cast<void>(ncclCommAbort(comm_));
+  comm_ = nullptr;
 }
 
 bool Connection::take_leave() noexcept {
@@ -54,9 +60,13 @@ bool Connection::take_leave() noexcept {
   return status == ncclSuccess;
 }
 
-void Connection::reserve(std::int64_t floats) {
+void Connection::reserve(std::int64_t floats, bool ordered) {
+  if (!ordered) return;
   const std::size_t bytes = static_cast<std::size_t>(floats * size_) * sizeof(float);
   if (bytes > gathered_.bytes()) gathered_ = Buffer(device_, bytes, "the gathered gradients");
+  // A kernel's first launch loads it, which must not happen while a GPU waits in a reduction.
+  sum_tree(stream_, gathered_.as<float>(), size_, floats, floats, gathered_.as<float>());
+  stream_.synchronize();
 }
 
 void Connection::all_reduce(Context& context, Communicator& host, float* data, std::int64_t count,
@@ -101,7 +111,12 @@ void Connection::check_call(ncclResult_t status, const char* what) const {
 void Connection::settle(ncclResult_t status, const char* what, Communicator& host) {
   const auto deadline = std::chrono::steady_clock::now() + limit_;
   while (status == ncclInProgress) {
-    host.check();
+    try {
+      host.check();
+    } catch (const CommError&) {
+      let_go();
+      throw;
+    }
     if (std::chrono::steady_clock::now() > deadline) {
       throw CommError(message(what, ": NCCL was not done within ", limit_.count(),
                               " s: another rank did not come, or the GPUs cannot reach each "
@@ -111,6 +126,18 @@ void Connection::settle(ncclResult_t status, const char* what, Communicator& hos
     check_call(ncclCommGetAsyncError(comm_, &status), what);
   }
   check_call(status, what);
+}
+
+/// Gives NCCL a moment to finish what it began: it may be adding to a recording, which must not be
+/// ended under its hands.
+void Connection::let_go() noexcept {
+  constexpr std::chrono::seconds kPatience{1};
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  ncclResult_t status = ncclInProgress;
+  while (status == ncclInProgress && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+    if (ncclCommGetAsyncError(comm_, &status) != ncclSuccess) return;
+  }
 }
 
 }  // namespace lockstep::nccl

@@ -27,15 +27,16 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Room for ordered reductions of up to `floats` floats.
-  void reserve(std::int64_t floats);
+  /// As Communicator's.
+  void reserve(std::int64_t floats, bool ordered);
   /// As Communicator's.
   void all_reduce(Context& context, Communicator& host, float* data, std::int64_t count,
                   bool ordered);
   void finish_reductions(Context& context);
   /// Throws CommError when NCCL reports that something went wrong behind our back.
   void check_health();
-  void fail() { failed_ = true; }
+  /// Ends whatever is under way; only destruction may follow.
+  void abort() noexcept;
 
  private:
   /// As check(), but of a GPU that has failed, which makes NCCL's calls fail, throws DeviceError.
@@ -44,6 +45,7 @@ class Connection {
   void settle(ncclResult_t status, const char* what, Communicator& host);
   /// Whether all ranks have said goodbye.
   [[nodiscard]] bool take_leave() noexcept;
+  void let_go() noexcept;
 
   Device device_;
   int size_;
@@ -54,7 +56,6 @@ class Connection {
   Buffer gathered_;
   ncclComm_t comm_ = nullptr;
   bool reducing_ = false;  ///< since the last finish_reductions
-  bool failed_ = false;
 };
 
 }  // namespace lockstep::nccl

@@ -25,8 +25,8 @@ class NcclCommunicator final : public Communicator {
   [[nodiscard]] int rank() const override { return host_.rank(); }
   [[nodiscard]] int size() const override { return host_.size(); }
 
-  void reserve(std::int64_t floats) override {
-    connection_.reserve(floats);
+  void reserve(std::int64_t floats, bool ordered) override {
+    connection_.reserve(floats, ordered);
     host_.barrier();  // nobody allocates while another's devices wait for it in a reduction
   }
   void all_reduce(Context& context, float* data, std::int64_t count, bool ordered) override {
@@ -90,7 +90,6 @@ class Group final : public DeviceGroup {
     std::vector<std::thread> threads;
     for (std::size_t rank = 0; rank < connections_.size(); ++rank) {
       if (connections_[rank] == nullptr) continue;
-      if (failed_) connections_[rank]->fail();
       threads.emplace_back([this, rank] { disconnect(rank); });
     }
     if (failed_) clear_graphs();
@@ -125,6 +124,8 @@ class Group final : public DeviceGroup {
   }
 
   void disconnect(std::size_t rank) noexcept {
+    // Before any call of CUDA's, which may wait for what only the abort ends.
+    if (failed_) connections_[rank]->abort();
     try {
       const CurrentDevice current(devices_[rank]);
       connections_[rank].reset();
