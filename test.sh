@@ -94,6 +94,15 @@ lane_simulated() {  # PRESET [ctest options]
   LOCKSTEP_REQUIRE_MNIST=1 lane_test "$@"
 }
 
+# The asan tree without the libraries that one can do without: little is compiled again. It is put back at the end.
+lane_plain() {
+  need_nvcc || return
+  trap 'cmake --preset asan -D LOCKSTEP_CUDNN=AUTO -D LOCKSTEP_NCCL=AUTO' EXIT
+  cmake --preset asan -D LOCKSTEP_CUDNN=OFF -D LOCKSTEP_NCCL=OFF
+  lockstep_build asan --target kernels_cuda_tests parallel_cuda_tests
+  lane_test asan -R '^cusim/sm_90/(kernels/conv|parallel/)'
+}
+
 lane_gpu() {
   setup_gpu || { not_run "no GPU: $setup_no_gpu"; return; }
   LOCKSTEP_REQUIRE_GPU=1 LOCKSTEP_REQUIRE_MNIST=1 lane_test cuda-release -L '^gpu$'
@@ -217,8 +226,6 @@ after_build "simulated GPUs" lane_simulated cusim
 after_build "installed with CUDA" lane_test cuda-release -L '^install$' -LE long
 after_build "tidy CUDA" lane_tidy cuda-release -e
 after_build GPUs lane_gpu
-build cuda-plain "--target kernels_cuda_tests parallel_cuda_tests"
-after_build "test cuda-plain" lane_simulated cuda-plain -R '^cusim/sm_90/(kernels/conv|parallel/)'
 
 # The library; the programs, which take as long to build again, are sanitized at night. With the toolkit these are CUDA
 # trees too.
@@ -233,6 +240,7 @@ else
   after_build "test asan" lane_test asan -L "^(${library// /|})\$" -LE 'long|scripts'
 fi
 after_build "simulated GPUs, asan" lane_simulated asan -R '^cusim/sm_90/(kernels|parallel)/'
+after_build "without cuDNN and NCCL" lane_plain
 # Everything that starts threads.
 build tsan "--target core_tests parallel_tests invariance_chain_tests ${on_gpus#* }"
 after_build "test tsan" lane_test tsan -L '^(core|parallel)$' -LE long

@@ -3,7 +3,7 @@
 #   STEP=find_package  builds the consumer by find_package against the moved tree and runs it
 #   STEP=pkg_config    the same by a plain compiler call with the flags that PKG_CONFIG gives
 #   STEP=subproject    the same with the sources SOURCE as a part of the consumer
-# DEPENDENCIES lists folders where packages are looked for, COMPILER is the C++ compiler.
+# DEPENDENCIES lists folders where packages are looked for, COMPILER is the C++ compiler, CUDA is LOCKSTEP_CUDA of BUILD.
 cmake_minimum_required(VERSION 3.25)
 
 set(moved ${WORK}/moved)
@@ -52,7 +52,7 @@ elseif(STEP STREQUAL "pkg_config")
 
 else()
   if(STEP STREQUAL "subproject")
-    set(options -DLOCKSTEP_SOURCE=${SOURCE})
+    set(options -DLOCKSTEP_SOURCE=${SOURCE} -DLOCKSTEP_CUDA=${CUDA})
   else()
     set(options -Dlockstep_ROOT=${moved})
   endif()
