@@ -52,6 +52,7 @@ need_nvcc() {
 
 lane_build() {  # PRESET [options of cmake --build]
   if [[ $1 == cuda-* ]]; then need_nvcc || return; fi
+  if [[ ${#configure[@]} -gt 0 ]]; then lockstep_configure "$1" "${configure[@]}"; fi
   lockstep_build "$@"
 }
 
@@ -181,6 +182,7 @@ finish() {
 
 mode=short
 presets=()
+configure=()  # options of cmake for the trees that are built next
 for argument in "$@"; do
   case $argument in
     --full) mode=full ;;
@@ -227,24 +229,27 @@ after_build "installed with CUDA" lane_test cuda-release -L '^install$' -LE long
 after_build "tidy CUDA" lane_tidy cuda-release -e
 after_build GPUs lane_gpu
 
-# The library; the programs, which take as long to build again, are sanitized at night. With the toolkit these are CUDA
-# trees too.
+# By day the library without CUDA is sanitized; the programs, which take as long to build again, and all that runs on
+# simulated GPUs at night.
 library="core kernels layers optim data io parallel"
-on_gpus=
-if [[ -n $nvcc ]]; then on_gpus="kernels_cuda_tests parallel_cuda_tests"; fi
+threads="core_tests parallel_tests invariance_chain_tests"
 if [[ $mode == nightly ]]; then
   build asan
   after_build "test asan" lane_test asan -LE 'long|cusim|gpu'
+  after_build "simulated GPUs, asan" lane_simulated asan -R '^cusim/sm_90/(kernels|parallel)/'
+  after_build "without cuDNN and NCCL" lane_plain
+  if [[ -n $nvcc ]]; then threads+=" parallel_cuda_tests"; fi
 else
-  build asan "--target ${library// /_tests }_tests invariance_chain_tests $on_gpus"
+  configure=(-D LOCKSTEP_CUDA=OFF)
+  build asan "--target ${library// /_tests }_tests invariance_chain_tests"
   after_build "test asan" lane_test asan -L "^(${library// /|})\$" -LE 'long|scripts'
 fi
-after_build "simulated GPUs, asan" lane_simulated asan -R '^cusim/sm_90/(kernels|parallel)/'
-after_build "without cuDNN and NCCL" lane_plain
 # Everything that starts threads.
-build tsan "--target core_tests parallel_tests invariance_chain_tests ${on_gpus#* }"
+build tsan "--target $threads"
 after_build "test tsan" lane_test tsan -L '^(core|parallel)$' -LE long
-after_build "simulated GPUs, tsan" lane_simulated tsan -R '^cusim/threads/'
+if [[ $mode == nightly ]]; then
+  after_build "simulated GPUs, tsan" lane_simulated tsan -R '^cusim/threads/'
+fi
 run_lane "user without root" lane_user
 if [[ $mode == nightly ]]; then run_lane "repeated tests" lane_repeat; fi
 finish

@@ -253,8 +253,12 @@ setup_gpu() {
 # Prints the path of an nvcc that is new enough, or nothing; the reason goes to stderr.
 setup_nvcc() { cmake -P "$setup_root/third_party/nvcc.cmake"; }
 
-# lockstep_configure PRESET: also where it is configured already, so that the summary tells what is found now.
-lockstep_configure() { (cd "$setup_root" && cmake --preset "$1" "${setup_generator[@]}"); }
+# lockstep_configure PRESET [options of cmake]: also where it is configured already, so that the summary tells what is found now.
+lockstep_configure() {
+  local preset=$1
+  shift
+  (cd "$setup_root" && cmake --preset "$preset" "${setup_generator[@]}" "$@")
+}
 
 # Sets setup_preset to cuda-release where there are a usable GPU, nvcc, cuDNN and NCCL, all of them new enough; else to
 # cpu-release, with the reason in setup_no_gpu.
