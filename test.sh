@@ -201,6 +201,9 @@ no_nvcc=$(cat "$work/no_nvcc")
 if [[ ${#presets[@]} -gt 0 ]]; then
   nvcc=${nvcc:-"asked for: the configuration says what is missing"}
   for preset in "${presets[@]}"; do
+    # --full leaves CUDA out of these two.
+    configure=()
+    if [[ $preset == asan || $preset == tsan ]]; then configure=(-D LOCKSTEP_CUDA=AUTO); fi
     build "$preset"
     after_build "test $preset" lane_test "$preset"
   done
@@ -234,6 +237,7 @@ after_build GPUs lane_gpu
 library="core kernels layers optim data io parallel"
 threads="core_tests parallel_tests invariance_chain_tests"
 if [[ $mode == nightly ]]; then
+  configure=(-D LOCKSTEP_CUDA=AUTO)
   build asan
   after_build "test asan" lane_test asan -LE 'long|cusim|gpu'
   after_build "simulated GPUs, asan" lane_simulated asan -R '^cusim/sm_90/(kernels|parallel)/'
