@@ -158,8 +158,9 @@ void Replica::run(Communicator& communicator, std::int64_t count,
     run_windows(communicator, count, progressed);
     device_leads_ = false;
   } catch (...) {
-    // Reductions under way will be aborted: their rubbish must not get into the weights.
-    std::atomic_ref(*abandoned_.as<std::uint32_t>()).store(1);
+    // Reductions under way on GPUs will be aborted: their rubbish must not get into the weights.
+    // (On a CPU one that has begun is finished, and the replica goes on.)
+    if (!context_.on_cpu()) std::atomic_ref(*abandoned_.as<std::uint32_t>()).store(1);
     throw;
   }
 }
