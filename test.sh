@@ -85,7 +85,8 @@ lane_architectures() {
   local architecture
   for architecture in 75 80 86 89 90 100 120; do
     printf 'sm_%s ' "$architecture"
-    grep -q "lockstep_kernels_cuda.*code=.*sm_$architecture\>" build/cuda-release/compile_commands.json
+    grep 'lockstep_kernels_cuda.*\.cu' build/cuda-release/compile_commands.json |
+      grep -w "sm_$architecture" >/dev/null
   done
 }
 
