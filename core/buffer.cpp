@@ -24,7 +24,7 @@ std::byte* allocate_host(Device device, std::size_t bytes, const std::string& pu
   return memory;
 }
 
-void release_host(std::byte* memory) noexcept {
+void release_host(Device /*device*/, std::byte* memory) noexcept {
   ::operator delete (memory, std::align_val_t{kAlignment});
 }
 
@@ -37,89 +37,50 @@ std::size_t free_device_memory(Device device) {
   return std::numeric_limits<std::size_t>::max();
 }
 
-Buffer::Buffer(Device device, std::size_t bytes, const std::string& purpose)
-    : device_(device), bytes_(bytes) {
-  if (bytes == 0) return;
-  if constexpr (kHasCuda) {
-    if (device.kind == DeviceKind::cuda) {
-      data_ = cuda::allocate(device, bytes, purpose);
-      return;
-    }
-  }
-  data_ = allocate_host(device, bytes, purpose);
-}
-
-Buffer::~Buffer() {
-  release();
-}
-
-Buffer::Buffer(Buffer&& other) noexcept
+OwnedMemory::OwnedMemory(OwnedMemory&& other) noexcept
     : device_(other.device_),
       data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
+      bytes_(std::exchange(other.bytes_, 0)),
+      release_(other.release_) {}
 
-Buffer& Buffer::operator=(Buffer&& other) noexcept {
+OwnedMemory& OwnedMemory::operator=(OwnedMemory&& other) noexcept {
   if (this != &other) {
-    release();
+    give_back();
     device_ = other.device_;
     data_ = std::exchange(other.data_, nullptr);
     bytes_ = std::exchange(other.bytes_, 0);
+    release_ = other.release_;
   }
   return *this;
 }
 
-void Buffer::release() noexcept {
-  if (data_ == nullptr) return;
-  if constexpr (kHasCuda) {
-    if (device_.kind == DeviceKind::cuda) return cuda::release(device_, data_);
-  }
-  release_host(data_);
-}
-
-HostBuffer::HostBuffer(Device device, std::size_t bytes, const std::string& purpose)
-    : device_(device), bytes_(bytes) {
+Buffer::Buffer(Device device, std::size_t bytes, const std::string& purpose) {
   if (bytes == 0) return;
   if constexpr (kHasCuda) {
     if (device.kind == DeviceKind::cuda) {
-      data_ = cuda::allocate_pinned(device, bytes, purpose);
+      own(device, bytes, cuda::allocate(device, bytes, purpose), cuda::release);
       return;
     }
   }
-  data_ = allocate_host(device, bytes, purpose);
+  own(device, bytes, allocate_host(device, bytes, purpose), release_host);
 }
 
-HostBuffer::~HostBuffer() {
-  release();
-}
-
-HostBuffer::HostBuffer(HostBuffer&& other) noexcept
-    : device_(other.device_),
-      data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
-
-HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
-  if (this != &other) {
-    release();
-    device_ = other.device_;
-    data_ = std::exchange(other.data_, nullptr);
-    bytes_ = std::exchange(other.bytes_, 0);
+HostBuffer::HostBuffer(Device device, std::size_t bytes, const std::string& purpose) {
+  if (bytes == 0) return;
+  if constexpr (kHasCuda) {
+    if (device.kind == DeviceKind::cuda) {
+      own(device, bytes, cuda::allocate_pinned(device, bytes, purpose), cuda::release_pinned);
+      return;
+    }
   }
-  return *this;
+  own(device, bytes, allocate_host(device, bytes, purpose), release_host);
 }
 
 std::byte* HostBuffer::device_address() const {
   if constexpr (kHasCuda) {
-    if (device_.kind == DeviceKind::cuda && data_ != nullptr) return cuda::mapped_pointer(data_);
+    if (device().kind == DeviceKind::cuda && data() != nullptr) return cuda::mapped_pointer(data());
   }
-  return data_;
-}
-
-void HostBuffer::release() noexcept {
-  if (data_ == nullptr) return;
-  if constexpr (kHasCuda) {
-    if (device_.kind == DeviceKind::cuda) return cuda::release_pinned(data_);
-  }
-  release_host(data_);
+  return data();
 }
 
 }  // namespace lockstep

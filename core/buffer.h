@@ -22,61 +22,65 @@ inline constexpr std::int64_t kAlignedFloats = kAlignment / sizeof(float);
 /// Bytes that can still be allocated on a CUDA device; on a CPU the largest number.
 [[nodiscard]] std::size_t free_device_memory(Device device);
 
-/// Zeroed memory of one device, aligned to kAlignment, freed on destruction. Movable, not copyable.
-class Buffer {
+/// Memory with one owner. Movable, not copyable.
+class OwnedMemory {
+ public:
+  OwnedMemory(OwnedMemory&& other) noexcept;
+  OwnedMemory& operator=(OwnedMemory&& other) noexcept;
+  OwnedMemory(const OwnedMemory&) = delete;
+  OwnedMemory& operator=(const OwnedMemory&) = delete;
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  template <class T>
+  [[nodiscard]] T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
+
+ protected:
+  using Release = void (*)(Device, std::byte*) noexcept;
+
+  OwnedMemory() = default;
+  ~OwnedMemory() { give_back(); }
+
+  /// Takes `data`, which `release` frees. Owns nothing before.
+  void own(Device device, std::size_t bytes, std::byte* data, Release release) {
+    device_ = device;
+    data_ = data;
+    bytes_ = bytes;
+    release_ = release;
+  }
+  [[nodiscard]] Device device() const { return device_; }
+
+ private:
+  void give_back() noexcept {
+    if (data_ != nullptr) release_(device_, data_);
+  }
+
+  Device device_{};
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  Release release_ = nullptr;
+};
+
+/// Zeroed memory of one device, aligned to kAlignment, freed on destruction.
+class Buffer : public OwnedMemory {
  public:
   Buffer() = default;
   /// Throws DeviceError naming `purpose` and the bytes when there is not enough memory.
   Buffer(Device device, std::size_t bytes, const std::string& purpose);
-  ~Buffer();
-  Buffer(Buffer&& other) noexcept;
-  Buffer& operator=(Buffer&& other) noexcept;
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-
-  [[nodiscard]] std::byte* data() const { return data_; }
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }
-  template <class T>
-  [[nodiscard]] T* as() const {
-    return reinterpret_cast<T*>(data_);
-  }
-
- private:
-  void release() noexcept;
-
-  Device device_{};
-  std::byte* data_ = nullptr;
-  std::size_t bytes_ = 0;
 };
 
 /// Zeroed host memory that a device's copies can use while the host goes on: page-locked and mapped
-/// where the device is CUDA, plain otherwise. Movable, not copyable.
-class HostBuffer {
+/// where the device is CUDA, plain otherwise.
+class HostBuffer : public OwnedMemory {
  public:
   HostBuffer() = default;
   /// Throws DeviceError naming `purpose` and the bytes when there is not enough memory.
   HostBuffer(Device device, std::size_t bytes, const std::string& purpose);
-  ~HostBuffer();
-  HostBuffer(HostBuffer&& other) noexcept;
-  HostBuffer& operator=(HostBuffer&& other) noexcept;
-  HostBuffer(const HostBuffer&) = delete;
-  HostBuffer& operator=(const HostBuffer&) = delete;
 
-  [[nodiscard]] std::byte* data() const { return data_; }
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }
-  template <class T>
-  [[nodiscard]] T* as() const {
-    return reinterpret_cast<T*>(data_);
-  }
   /// The address under which operations of any device of its kind read the same memory.
   [[nodiscard]] std::byte* device_address() const;
-
- private:
-  void release() noexcept;
-
-  Device device_{};
-  std::byte* data_ = nullptr;
-  std::size_t bytes_ = 0;
 };
 
 /// Where one tensor lies in an arena of floats.

@@ -46,7 +46,7 @@ void release(Device device, std::byte* memory) noexcept;
 /// Zeroed page-locked host memory that every device can read.
 [[nodiscard]] std::byte* allocate_pinned(Device device, std::size_t bytes,
                                          const std::string& purpose);
-void release_pinned(std::byte* memory) noexcept;
+void release_pinned(Device device, std::byte* memory) noexcept;
 [[nodiscard]] std::byte* mapped_pointer(std::byte* pinned);
 [[nodiscard]] std::size_t free_bytes(Device device);
 

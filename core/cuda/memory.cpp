@@ -68,7 +68,7 @@ std::byte* allocate_pinned(Device device, std::size_t bytes, const std::string& 
   return static_cast<std::byte*>(memory);
 }
 
-void release_pinned(std::byte* memory) noexcept {
+void release_pinned(Device /*device*/, std::byte* memory) noexcept {
   static_cast<void>(cudaFreeHost(memory));
 }
 
