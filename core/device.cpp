@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 
 #include <sched.h>
 #include <unistd.h>
@@ -19,11 +20,20 @@ namespace {
 constexpr int kMaxCpuReplicas = 1024;
 constexpr int kMaxGpus = 1024;
 
-Devices cpu_devices(int count, bool automatic) {
+/// Devices 0 to count - 1 of a kind.
+Devices numbered(DeviceKind kind, int count, bool automatic) {
   Devices devices;
   devices.automatic = automatic;
-  for (int index = 0; index < count; ++index) devices.list.push_back({DeviceKind::cpu, index});
+  for (int index = 0; index < count; ++index) devices.list.push_back({kind, index});
   return devices;
+}
+
+/// The number that all of `digits` makes, where they make one.
+std::optional<int> parse_number(std::string_view digits) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc{} || end != digits.data() + digits.size()) return {};
+  return number;
 }
 
 /// The cgroup's quota in cores, rounded up; 0 where there is none.
@@ -57,13 +67,6 @@ int require_gpus(std::string_view asked) {
   return 0;
 }
 
-Devices gpus(int count, bool automatic) {
-  Devices devices;
-  devices.automatic = automatic;
-  for (int index = 0; index < count; ++index) devices.list.push_back({DeviceKind::cuda, index});
-  return devices;
-}
-
 /// "0,2" or "0-3" or both, after "cuda:".
 std::vector<int> parse_indices(std::string_view text, std::string_view whole) {
   const auto refuse = [&](std::string_view why) {
@@ -71,11 +74,8 @@ std::vector<int> parse_indices(std::string_view text, std::string_view whole) {
                              "; after 'cuda:' come indices like 0,2 or a range like 0-3"));
   };
   const auto number = [&](std::string_view digits) {
-    int index = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-    if (error != std::errc{} || end != digits.data() + digits.size() || index < 0) {
-      refuse(message("'", digits, "' is no index"));
-    }
+    const int index = parse_number(digits).value_or(-1);
+    if (index < 0) refuse(message("'", digits, "' is no index"));
     return index;
   };
   std::vector<int> indices;
@@ -99,7 +99,7 @@ std::vector<int> parse_indices(std::string_view text, std::string_view whole) {
 
 Devices parse_gpus(std::string_view text) {
   Devices devices;
-  if (text == "cuda") return gpus(require_gpus(text), /*automatic=*/true);
+  if (text == "cuda") return numbered(DeviceKind::cuda, require_gpus(text), /*automatic=*/true);
   const std::vector<int> indices = parse_indices(text.substr(5), text);
   const int count = require_gpus(text);
   for (const int index : indices) {
@@ -114,10 +114,8 @@ Devices parse_gpus(std::string_view text) {
 }
 
 int parse_count(std::string_view digits, std::string_view whole) {
-  int count = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
-  if (error != std::errc{} || end != digits.data() + digits.size() || count < 1 ||
-      count > kMaxCpuReplicas) {
+  const int count = parse_number(digits).value_or(0);
+  if (count < 1 || count > kMaxCpuReplicas) {
     throw UsageError(message("devices: '", whole,
                              "'; after 'cpu:' comes a number of replicas from 1 to ",
                              kMaxCpuReplicas));
@@ -182,7 +180,7 @@ Devices available_devices() {
   std::string reason = why_no_gpu();
   if constexpr (kHasCuda) {
     Devices devices{.automatic = true};
-    for (const Device device : gpus(cuda::find_devices().count, true).list) {
+    for (const Device device : numbered(DeviceKind::cuda, cuda::find_devices().count, true).list) {
       const std::string flaw = cuda::why_unusable(device);
       if (flaw.empty()) {
         devices.list.push_back(device);
@@ -195,15 +193,16 @@ Devices available_devices() {
       return devices;
     }
   }
-  Devices devices = cpu_devices(allowed_cores(), /*automatic=*/true);
+  Devices devices = numbered(DeviceKind::cpu, allowed_cores(), /*automatic=*/true);
   devices.notice = message("no GPU is used: ", reason, "; training on the CPU");
   return devices;
 }
 
 Devices parse_devices(std::string_view text) {
   if (text == "auto") return available_devices();
-  if (text == "cpu") return cpu_devices(allowed_cores(), /*automatic=*/true);
-  if (text.starts_with("cpu:")) return cpu_devices(parse_count(text.substr(4), text), false);
+  if (text == "cpu") return numbered(DeviceKind::cpu, allowed_cores(), /*automatic=*/true);
+  if (text.starts_with("cpu:"))
+    return numbered(DeviceKind::cpu, parse_count(text.substr(4), text), false);
   if (text == "cuda" || text.starts_with("cuda:")) return parse_gpus(text);
   throw UsageError(
       message("devices: '", text, "'; want auto, cpu, cpu:COUNT, cuda, cuda:0,2 or cuda:0-3"));
