@@ -41,6 +41,8 @@ class Dataset {
   [[nodiscard]] const std::int32_t* classes() const;
   /// (size(), class_count()) or null.
   [[nodiscard]] const float* soft_targets() const;
+  /// Length of a soft target: class_count(), or 0 with class indices.
+  [[nodiscard]] int soft_classes() const { return soft_targets() != nullptr ? class_count() : 0; }
 
   /// Samples [first, first + count); UsageError when they are not all there.
   [[nodiscard]] Dataset slice(std::int64_t first, std::int64_t count) const;

@@ -56,7 +56,7 @@ Evaluator::Share& Evaluator::share_of(const Dataset& data, int rank, int size) {
 }
 
 Plan& Evaluator::plan_for(const Dataset& data) {
-  const std::int64_t soft_classes = data.soft_targets() != nullptr ? data.class_count() : 0;
+  const std::int64_t soft_classes = data.soft_classes();
   if (plan_ == nullptr || plan_soft_classes_ != soft_classes) {
     const std::int64_t block =
         context_.on_cpu() ? cpu_block_samples(model_, data.sample_shape(), kEvaluationChunk)

@@ -17,7 +17,7 @@ DeviceSamples in_host_memory(const Dataset& data) {
           .soft = data.soft_targets(),
           .count = data.size(),
           .features = data.sample_shape().count(),
-          .soft_classes = data.soft_targets() != nullptr ? data.class_count() : 0,
+          .soft_classes = data.soft_classes(),
           .scale = data.scale()};
 }
 

@@ -84,7 +84,7 @@ void Replica::begin(const Dataset& train, const Sharding& sharding, Communicator
                    : sharding.shard_samples,
       .training = true,
       .seed = setup_.seed,
-      .soft_classes = train.soft_targets() != nullptr ? train.class_count() : 0,
+      .soft_classes = train.soft_classes(),
       .fuse = setup_.fuse};
   *graph_ = {};
   plan_.reset();
