@@ -93,8 +93,13 @@ std::vector<Unit> units_for(const Context& context, const Sequential& model,
 
 bool plan_can_span_shards(const Context& context, const Sequential& model,
                           const Shape& input_sample, const PlanOptions& options) {
-  return !context.on_cpu() &&
+  return !context.on_cpu() && options.shards <= kFusedShards &&
          can_span_shards(model, units_for(context, model, input_sample, options));
+}
+
+std::int64_t block_samples(const Context& context, const Sequential& model,
+                           const Shape& input_sample, std::int64_t shard_samples) {
+  return context.on_cpu() ? cpu_block_samples(model, input_sample, shard_samples) : shard_samples;
 }
 
 Plan::Plan(Context& context, const Sequential& model, const ParameterLayout& layout,

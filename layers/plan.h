@@ -97,7 +97,7 @@ class Plan {
   std::string description_;  ///< what describe() returns
 };
 
-/// Whether a plan can take several shards at once, with the bits that each has on its own.
+/// Whether a plan can take `options.shards` shards at once, with the bits that each has on its own.
 [[nodiscard]] bool plan_can_span_shards(const Context& context, const Sequential& model,
                                         const Shape& input_sample, const PlanOptions& options);
 
@@ -107,5 +107,10 @@ class Plan {
 /// of the machine: results depend on it.
 [[nodiscard]] std::int64_t cpu_block_samples(const Sequential& model, const Shape& input_sample,
                                              std::int64_t shard_samples);
+
+/// Samples that a plan on this context computes at once for shards of `shard_samples`: on a CPU as
+/// above, on a GPU the shard.
+[[nodiscard]] std::int64_t block_samples(const Context& context, const Sequential& model,
+                                         const Shape& input_sample, std::int64_t shard_samples);
 
 }  // namespace lockstep

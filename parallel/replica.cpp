@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/fused.h"
 #include "lockstep/kernels/reduce.h"
 
 namespace lockstep {
@@ -79,9 +78,7 @@ void Replica::set_parameters(const std::vector<float>& params) {
 
 void Replica::begin(const Dataset& train, const Sharding& sharding, Communicator& communicator) {
   PlanOptions options{
-      .block = context_.on_cpu()
-                   ? cpu_block_samples(setup_.model, train.sample_shape(), sharding.shard_samples)
-                   : sharding.shard_samples,
+      .block = block_samples(context_, setup_.model, train.sample_shape(), sharding.shard_samples),
       .training = true,
       .seed = setup_.seed,
       .soft_classes = train.soft_classes(),
@@ -91,12 +88,16 @@ void Replica::begin(const Dataset& train, const Sharding& sharding, Communicator
   shards_at_once_ = 1;
   shard_grads_ = {};
   const std::int64_t stride = setup_.layout.gradient_size();
-  if (setup_.reduce == Reduce::invariant && sharding.per_replica() > 1 &&
-      sharding.per_replica() <= kFusedShards &&
-      plan_can_span_shards(context_, setup_.model, train.sample_shape(), options)) {
-    shards_at_once_ = options.shards = sharding.per_replica();
-    options.block *= options.shards;
-    shard_grads_ = Arena(context_.device(), stride * options.shards, "the gradients of the shards");
+  if (setup_.reduce == Reduce::invariant && sharding.per_replica() > 1) {
+    PlanOptions at_once = options;
+    at_once.shards = sharding.per_replica();
+    at_once.block *= at_once.shards;
+    if (plan_can_span_shards(context_, setup_.model, train.sample_shape(), at_once)) {
+      options = at_once;
+      shards_at_once_ = options.shards;
+      shard_grads_ =
+          Arena(context_.device(), stride * options.shards, "the gradients of the shards");
+    }
   }
   plan_ = std::make_unique<Plan>(context_, setup_.model, setup_.layout, train.sample_shape(),
                                  options, params_.data(), plan_grads());
