@@ -64,10 +64,12 @@ endfunction()
 
 if(LOCKSTEP_HAS_CUDA)
   # The libraries that folders named cuda and nccl call.
-  add_library(lockstep_gpu_libraries INTERFACE)
-  target_link_libraries(lockstep_gpu_libraries INTERFACE CUDA::cudart CUDA::cublas ${CMAKE_DL_LIBS}
-                                                         $<$<BOOL:${LOCKSTEP_HAS_CUDNN}>:CUDNN::CUDNN>
-                                                         $<$<BOOL:${LOCKSTEP_HAS_NCCL}>:NCCL::NCCL>)
+  set(lockstep_gpu_libraries CUDA::cudart CUDA::cublas ${CMAKE_DL_LIBS})
+  foreach(part CUDNN NCCL)
+    if(LOCKSTEP_HAS_${part})
+      list(APPEND lockstep_gpu_libraries ${part}::${part})
+    endif()
+  endforeach()
 endif()
 
 # lockstep_cuda_sources(FOLDER FILE...): the object library lockstep_FOLDER_cuda of these files; a second call adds to
@@ -79,7 +81,7 @@ function(lockstep_cuda_sources folder)
   set(target lockstep_${folder}_cuda)
   if(NOT TARGET ${target})
     add_library(${target} OBJECT "")
-    target_link_libraries(${target} PUBLIC $<BUILD_INTERFACE:lockstep_settings> lockstep_gpu_libraries)
+    target_link_libraries(${target} PUBLIC $<BUILD_INTERFACE:lockstep_settings> ${lockstep_gpu_libraries})
     # Line numbers for profilers and tests, PTX as text, which the tests translate. No fast math.
     target_compile_options(${target} PRIVATE
       "$<$<COMPILE_LANGUAGE:CUDA>:-lineinfo;--no-compress;--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra>"
@@ -105,14 +107,7 @@ function(lockstep_library)
   foreach(target ${cuda_targets})
     target_sources(lockstep PRIVATE $<TARGET_OBJECTS:${target}>)
   endforeach()
-  if(LOCKSTEP_HAS_CUDA)
-    target_link_libraries(lockstep PRIVATE CUDA::cudart CUDA::cublas ${CMAKE_DL_LIBS})
-    foreach(part CUDNN NCCL)
-      if(LOCKSTEP_HAS_${part})
-        target_link_libraries(lockstep PRIVATE ${part}::${part})
-      endif()
-    endforeach()
-  endif()
+  target_link_libraries(lockstep PRIVATE ${lockstep_gpu_libraries})
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/lockstep.h ${LOCKSTEP_INCLUDE_DIR}/lockstep/lockstep.h SYMBOLIC)
   target_compile_features(lockstep PUBLIC cxx_std_20)
   target_include_directories(lockstep PUBLIC $<BUILD_INTERFACE:${LOCKSTEP_INCLUDE_DIR}>
