@@ -9,6 +9,7 @@
 #include "lockstep/kernels/optimize.h"
 
 #include "kernels/samples.h"
+#include "support/catch.h"
 
 namespace lockstep::test {
 
@@ -16,6 +17,28 @@ inline constexpr int kOptimizerSteps = 50;
 inline const std::vector<std::int64_t> kOptimizerCounts = {1, 15, 16, 17, 100};
 
 using Doubles = std::vector<double>;
+
+/// What measure_gradient must say of gradients; `measure` (gradients, largest norm, whether it was
+/// frozen before) returns the state after it.
+template <class Measure>
+void check_measured_gradients(Measure measure) {
+  const std::vector<float> grads = {3, 4};
+  CHECK(measure(grads, 0.0F, 0U).grad_norm == 5);
+  CHECK(measure(grads, 0.0F, 0U).clip_factor == 1);
+  CHECK(measure(grads, 2.0F, 0U).clip_factor == 0.4F);
+  CHECK(measure(grads, 5.0F, 0U).clip_factor == 1);
+  CHECK(measure(grads, 9.0F, 0U).clip_factor == 1);
+  CHECK(measure({}, 1.0F, 0U).clip_factor == 1);
+  CHECK(measure({}, 1.0F, 0U).grad_norm == 0);
+  CHECK(measure(grads, 2.0F, 0U).frozen == 0);
+  CHECK(measure(grads, 2.0F, 1U).frozen == 1);
+  // The norm of the last is beyond float, its square is not beyond double.
+  for (const float bad : {kNan, kInfinity, -kInfinity, 3e38F}) {
+    const StepState state = measure(std::vector<float>(5000, bad), 2.0F, 0U);
+    CHECK(state.frozen == 1);
+    CHECK_FALSE(std::isfinite(state.grad_norm));
+  }
+}
 
 /// What both trainers start from and see: gradients of one step each, decay for every other
 /// element.
