@@ -110,6 +110,13 @@ struct ScalingOptions {
   bool quiet = false;
 };
 
+struct OpsOptions {
+  std::string filter;  ///< part of an operation's name and shape; empty: all
+  int rounds = 5;
+  std::string json;  ///< as in ScalingOptions
+  bool quiet = false;
+};
+
 /// Text to print instead of doing anything: --help or --version.
 struct PrintText {
   std::string text;
@@ -117,7 +124,7 @@ struct PrintText {
 
 using MnistCommand =
     std::variant<PrintText, TrainOptions, EvalOptions, PredictOptions, ParityOptions>;
-using BenchCommand = std::variant<PrintText, ScalingOptions>;
+using BenchCommand = std::variant<PrintText, ScalingOptions, OpsOptions>;
 
 /// Arguments of mnist_multi_gpu, program name left out. Throws UsageError.
 [[nodiscard]] MnistCommand parse_mnist(const Arguments& arguments);

@@ -2,12 +2,21 @@
 
 #include "apps/option_groups.h"
 #include "apps/options.h"
+#include "apps/text.h"
 
 namespace lockstep::apps {
 
 namespace {
 
 constexpr const char* kProgram = "lockstep_bench";
+
+void add_report(CommandLine& line, std::string& json, bool& quiet) {
+  line.group("Output");
+  line.value("--json", json, "FILE",
+             "write the report as JSON; - writes it to stdout and nothing else");
+  line.flag("--quiet", quiet, "print nothing but errors");
+  line.epilog(exit_code_help());
+}
 
 BenchCommand parse_scaling(const Arguments& arguments) {
   ScalingOptions options;
@@ -34,34 +43,70 @@ BenchCommand parse_scaling(const Arguments& arguments) {
   line.value("--model", options.model, "NAME", "article, lenet5, wide_cnn or mlp (article)",
              model_name());
   add_data(line, options.data.dataset, options.data.folder, "synthetic");
-  line.group("Output");
-  line.value("--json", options.json, "FILE",
-             "write the report as JSON; - writes it to stdout and nothing else");
-  line.flag("--quiet", options.quiet, "print nothing but errors");
-  line.epilog(exit_code_help());
+  add_report(line, options.json, options.quiet);
   if (auto text = line.parse(arguments, version_text(kProgram))) return PrintText{*text};
   if (!replicas.empty()) options.replicas = parse_numbers(replicas);
   return options;
 }
 
+BenchCommand parse_ops(const Arguments& arguments) {
+  OpsOptions options;
+  CommandLine line(std::string(kProgram) + " ops [options]",
+                   "Measures single operations on one CPU core, and beside them what the core can "
+                   "do at best: multiply-adds in registers, and bytes a second for working sets in "
+                   "cache and memory. Rounds are interleaved. LOCKSTEP_CPU_ISA=baseline, avx2 or "
+                   "avx512 in the environment names another instruction set than the best.");
+  line.group("What to measure");
+  line.value("--filter", options.filter, "TEXT",
+             "only operations with TEXT in their name and shape, as in conv2d_forward or 8->16");
+  line.value("--rounds", options.rounds, "N", "measurements of every operation (5)",
+             whole_number(1, 1000));
+  add_report(line, options.json, options.quiet);
+  if (auto text = line.parse(arguments, version_text(kProgram))) return PrintText{*text};
+  return options;
+}
+
+struct Command {
+  const char* name;
+  const char* help;
+  BenchCommand (*parse)(const Arguments&);
+};
+
+constexpr Command kCommands[] = {
+    {"scaling", "training with different numbers of replicas", parse_scaling},
+    {"ops", "single operations beside what the machine can do", parse_ops}};
+
+std::string help_text() {
+  std::string text = message(
+      "usage: ", kProgram, " COMMAND [options]\n\nMeasures Lockstep on this machine. Commands:\n");
+  for (const Command& command : kCommands) {
+    text += message("  ", left(command.name, 10), command.help, '\n');
+  }
+  return text + message("'", kProgram, " COMMAND --help' lists the options.\n");
+}
+
+std::string names() {
+  std::string text;
+  for (const Command& command : kCommands)
+    text += (text.empty() ? "" : ", ") + std::string(command.name);
+  return text;
+}
+
 }  // namespace
 
 BenchCommand parse_bench(const Arguments& arguments) {
-  if (!arguments.empty() && arguments[0] == "scaling") {
-    return parse_scaling(Arguments(arguments.begin() + 1, arguments.end()));
+  for (const Command& command : kCommands) {
+    if (!arguments.empty() && arguments[0] == command.name) {
+      return command.parse(Arguments(arguments.begin() + 1, arguments.end()));
+    }
   }
   for (const std::string& argument : arguments) {
     if (argument == "--version") return PrintText{version_text(kProgram)};
-    if (argument == "--help" || argument == "-h") {
-      return PrintText{
-          "usage: lockstep_bench scaling [options]\n\nMeasures Lockstep on this machine; "
-          "'lockstep_bench scaling "
-          "--help' lists the options.\n"};
-    }
+    if (argument == "--help" || argument == "-h") return PrintText{help_text()};
   }
   throw UsageError(message(
       kProgram, ": ", arguments.empty() ? "no command given" : "no command '" + arguments[0] + "'",
-      "; want scaling (--help tells more)"));
+      "; want one of ", names(), " (--help tells more)"));
 }
 
 }  // namespace lockstep::apps

@@ -1,6 +1,7 @@
 // lockstep_bench: measures Lockstep on this machine.
 #include <iostream>
 
+#include "apps/lockstep_bench/ops.h"
 #include "apps/lockstep_bench/scaling.h"
 #include "apps/program.h"
 
@@ -14,6 +15,7 @@ struct Runner {
     return ExitCode::ok;
   }
   ExitCode operator()(const ScalingOptions& options) const { return run_scaling(options); }
+  ExitCode operator()(const OpsOptions& options) const { return run_ops(options); }
 };
 
 }  // namespace

@@ -2,13 +2,12 @@
 #include "apps/lockstep_bench/scaling.h"
 
 #include <chrono>
-#include <fstream>
 #include <iostream>
 
-#include "lockstep/core/error.h"
 #include "lockstep/layers/zoo.h"
 #include "lockstep/parallel/trainer.h"
 
+#include "apps/lockstep_bench/report_output.h"
 #include "apps/progress_bar.h"
 #include "apps/setup.h"
 
@@ -44,17 +43,10 @@ std::vector<ScalingRow> plan_rows(const ScalingOptions& options, bool weak) {
   return rows;
 }
 
-void write_json_file(const std::string& path, const Json& event) {
-  std::ofstream file(path);
-  write_event(file, event);
-  if (!file)
-    throw IoError(message(path, ": the report cannot be written; name another with --json"));
-}
-
 }  // namespace
 
 ExitCode run_scaling(const ScalingOptions& options) {
-  const bool human = !options.quiet && options.json != "-";
+  const bool human = for_people(options.json, options.quiet);
   ProgressBar bar(human);
   ScalingReport report{.kind = options.kind,
                        .processor = processor_text(options.kind),
@@ -86,11 +78,7 @@ ExitCode run_scaling(const ScalingOptions& options) {
   derive(report.strong);
   derive(report.weak);
   if (human) write_scaling(std::cout, report);
-  if (options.json == "-") {
-    write_event(std::cout, scaling_event(report));
-  } else if (!options.json.empty()) {
-    write_json_file(options.json, scaling_event(report));
-  }
+  deliver(options.json, scaling_event(report));
   return ExitCode::ok;
 }
 

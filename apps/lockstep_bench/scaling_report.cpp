@@ -2,17 +2,12 @@
 #include <algorithm>
 
 #include "apps/lockstep_bench/scaling.h"
+#include "apps/lockstep_bench/statistics.h"
 #include "apps/text.h"
 
 namespace lockstep::apps {
 
 namespace {
-
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 void write_table(std::ostream& out, const std::vector<ScalingRow>& rows) {
   out << "replicas    batch     samples/s        lowest       highest  speed-up  efficiency\n";
@@ -51,9 +46,10 @@ bool any_above(const std::vector<ScalingRow>& rows) {
 
 void derive(std::vector<ScalingRow>& rows) {
   for (ScalingRow& row : rows) {
-    row.median = median_of(row.rates);
-    row.lowest = *std::min_element(row.rates.begin(), row.rates.end());
-    row.highest = *std::max_element(row.rates.begin(), row.rates.end());
+    const Spread spread = spread_of(row.rates);
+    row.median = spread.median;
+    row.lowest = spread.lowest;
+    row.highest = spread.highest;
     row.speed_up = row.median / rows.front().median;
     row.efficiency = row.speed_up * rows.front().replicas / row.replicas;
   }
