@@ -117,6 +117,29 @@ struct OpsOptions {
   bool quiet = false;
 };
 
+struct PeersOptions {
+  std::vector<std::string> models = {"article", "lenet5", "wide_cnn"};
+  std::vector<int> cores;  ///< empty: 1 and 2, as many as are allowed
+  int rounds = 3;
+  std::optional<std::int64_t> samples;  ///< of an epoch; none: all, or 2000 for wide_cnn
+  std::string python = "python3";
+  std::filesystem::path blas;  ///< folder of a BLAS for PyTorch; empty: its own
+  DataOptions data = ScalingOptions{}.data;
+  std::string json;  ///< as in ScalingOptions
+  bool quiet = false;
+};
+
+/// One training of this library for `peers`.
+struct PeerOptions {
+  std::string model = "article";
+  int cores = 1;
+  std::int64_t samples = 0;
+  int epochs = 1;
+  int warm_up = 0;
+  std::string file;          ///< the samples
+  std::int64_t started = 0;  ///< steady clock when the process was started, ns; 0: now
+};
+
 /// Text to print instead of doing anything: --help or --version.
 struct PrintText {
   std::string text;
@@ -124,7 +147,7 @@ struct PrintText {
 
 using MnistCommand =
     std::variant<PrintText, TrainOptions, EvalOptions, PredictOptions, ParityOptions>;
-using BenchCommand = std::variant<PrintText, ScalingOptions, OpsOptions>;
+using BenchCommand = std::variant<PrintText, ScalingOptions, OpsOptions, PeersOptions, PeerOptions>;
 
 /// Arguments of mnist_multi_gpu, program name left out. Throws UsageError.
 [[nodiscard]] MnistCommand parse_mnist(const Arguments& arguments);

@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "apps/lockstep_bench/ops.h"
+#include "apps/lockstep_bench/peers.h"
 #include "apps/lockstep_bench/scaling.h"
 #include "apps/program.h"
 
@@ -16,6 +17,8 @@ struct Runner {
   }
   ExitCode operator()(const ScalingOptions& options) const { return run_scaling(options); }
   ExitCode operator()(const OpsOptions& options) const { return run_ops(options); }
+  ExitCode operator()(const PeersOptions& options) const { return run_peers(options); }
+  ExitCode operator()(const PeerOptions& options) const { return run_peer(options); }
 };
 
 }  // namespace
