@@ -6,6 +6,7 @@
 
 #include "lockstep/config.h"
 #include "lockstep/kernels/checks.h"
+#include "lockstep/kernels/cpu/kernels.h"
 #include "lockstep/kernels/cuda/kernels.h"
 #include "lockstep/kernels/fused_geometry.h"
 #include "lockstep/kernels/window_checks.h"
@@ -32,12 +33,37 @@ bool windows_fit(const Window& conv, const Window& pool) {
          pool.pad_left == 0 && pool.pad_bottom == 0 && pool.pad_right == 0;
 }
 
+/// Whether the CUDA kernels take shapes that fit the windows.
+bool fits_cuda(const Window& conv, const Window& pool, const Shape& x, const Shape& w) {
+  constexpr std::int64_t kMostExtent = 1024;  // so that sizes in shared memory are ints
+  constexpr std::int64_t kMostSamples = std::numeric_limits<int>::max() / 1024;
+  if (x[1] > kFusedConvInputs || w[0] > kFusedConvOutputs || x[0] > kMostSamples ||
+      x[2] > kMostExtent || x[3] > kMostExtent || conv.pad_top >= conv.kernel_h ||
+      conv.pad_left >= conv.kernel_w || conv.pad_bottom >= conv.kernel_h ||
+      conv.pad_right >= conv.kernel_w) {
+    return false;
+  }
+  const fused::ConvPool e = fused::conv_pool_of(conv, pool, x, w);
+  return e.plane_bytes(e.image()) <= kFusedSharedBytes &&
+         e.plane_bytes(e.gradient()) <= kFusedSharedBytes &&
+         e.parameter_bytes() <= kFusedSharedBytes;
+}
+
+/// What the CPU kernels get.
+struct Geometries {
+  cpu::WindowGeometry conv, pool;
+};
+
+Geometries geometries(const Window& conv, const Window& pool, const Shape& x, const Shape& w) {
+  const cpu::WindowGeometry g = checks::window_geometry("conv_pool", conv, x, w[0]);
+  return {g, checks::window_geometry("conv_pool", pool, {x[0], g.k, g.p, g.q}, g.k)};
+}
+
 /// Throws ShapeError unless the arguments are those of one convolution with pooling; each may be
 /// its gradient. b is optional.
 fused::ConvPool check_conv_pool(std::string_view operation, const Context& context,
                                 const Window& conv, const Window& pool, const Named& x,
                                 const Named& w, const Named& b, const Named& y) {
-  if (context.on_cpu()) refuse_cpu(operation, context);
   checks::activation(operation, context, x.name, x.view);
   if (!conv_pool_is_fused(context, conv, pool, x.view.shape, w.view.shape)) {
     throw ShapeError(message(operation, ": ", x.name, " is ", x.view.shape, " and ", w.name, " is ",
@@ -90,31 +116,31 @@ std::int64_t check_linear(std::string_view operation, const Context& context, co
 
 bool conv_pool_is_fused(const Context& context, const Window& conv, const Window& pool,
                         const Shape& x, const Shape& w) {
-  constexpr std::int64_t kMostExtent = 1024;  // so that sizes in shared memory are ints
-  constexpr std::int64_t kMostSamples = std::numeric_limits<int>::max() / 1024;
-  if (context.on_cpu() || !windows_fit(conv, pool)) return false;
-  if (x.rank() != 4 || w.rank() != 4 || x[1] != w[1] || x[1] < 1 || x[1] > kFusedConvInputs ||
-      w[0] < 1 || w[0] > kFusedConvOutputs || x[0] > kMostSamples || x[2] > kMostExtent ||
-      x[3] > kMostExtent) {
+  if (!windows_fit(conv, pool) || x.rank() != 4 || w.rank() != 4 || x[1] != w[1] || x[1] < 1 ||
+      w[0] < 1 || pool.output_h(conv.output_h(x[2])) < 1 ||
+      pool.output_w(conv.output_w(x[3])) < 1) {
     return false;
   }
-  if (pool.output_h(conv.output_h(x[2])) < 1 || pool.output_w(conv.output_w(x[3])) < 1 ||
-      conv.pad_top >= conv.kernel_h || conv.pad_left >= conv.kernel_w ||
-      conv.pad_bottom >= conv.kernel_h || conv.pad_right >= conv.kernel_w) {
-    return false;
-  }
-  const fused::ConvPool e = fused::conv_pool_of(conv, pool, x, w);
-  return e.plane_bytes(e.image()) <= kFusedSharedBytes &&
-         e.plane_bytes(e.gradient()) <= kFusedSharedBytes &&
-         e.parameter_bytes() <= kFusedSharedBytes;
+  return context.on_cpu() || fits_cuda(conv, pool, x, w);
 }
 
 void conv_pool_forward(Context& context, const Window& conv, const Window& pool, bool relu,
                        ConstFloatView x, ConstFloatView w, ConstFloatView b, FloatView y,
                        View<std::uint8_t> argmax) {
-  check_conv_pool("conv_pool_forward", context, conv, pool, {"x", x}, {"w", w}, {"b", b}, {"y", y});
-  if (argmax.data != nullptr) checks::same_shape("conv_pool_forward", "y", y, "argmax", argmax);
-  if constexpr (kHasCuda) cuda::conv_pool_forward(context, conv, pool, relu, x, w, b, y, argmax);
+  constexpr std::string_view kName = "conv_pool_forward";
+  check_conv_pool(kName, context, conv, pool, {"x", x}, {"w", w}, {"b", b}, {"y", y});
+  if (argmax.data != nullptr) checks::same_shape(kName, "y", y, "argmax", argmax);
+  if constexpr (kHasCuda) {
+    if (!context.on_cpu()) {
+      return cuda::conv_pool_forward(context, conv, pool, relu, x, w, b, y, argmax);
+    }
+  }
+  check_workspace(kName, context,
+                  conv_pool_workspace_bytes(context, conv, pool, x.shape, w.shape, 1));
+  const Geometries g = geometries(conv, pool, x.shape, w.shape);
+  cpu::kernels(context.cpu_set())
+      .conv_pool.forward(g.conv, g.pool, relu, x.data, w.data, b.data, y.data, argmax.data,
+                         context.workspace());
 }
 
 void conv_pool_backward(Context& context, const Window& conv, const Window& pool, bool relu,
@@ -128,14 +154,31 @@ void conv_pool_backward(Context& context, const Window& conv, const Window& pool
   checks::same_shape(kName, "y", y, "argmax", argmax);
   checks::same_shape(kName, "y", y, "dy", dy);
   if (dx.data != nullptr) checks::same_shape(kName, "x", x, "dx", dx);
-  check_workspace(kName, context, conv_pool_workspace_bytes(x.shape, w.shape, shards));
+  check_workspace(kName, context,
+                  conv_pool_workspace_bytes(context, conv, pool, x.shape, w.shape, shards));
   if constexpr (kHasCuda) {
-    cuda::conv_pool_backward(context, conv, pool, relu, x, w, y, argmax, dy, dw, db, accumulate, dx,
-                             shards, grads_stride);
+    if (!context.on_cpu()) {
+      return cuda::conv_pool_backward(context, conv, pool, relu, x, w, y, argmax, dy, dw, db,
+                                      accumulate, dx, shards, grads_stride);
+    }
   }
+  const Geometries g = geometries(conv, pool, x.shape, w.shape);
+  cpu::kernels(context.cpu_set())
+      .conv_pool.backward(g.conv, g.pool, relu, x.data, w.data, y.data, argmax.data, dy.data,
+                          dw.data, db.data, accumulate, dx.data, context.workspace());
 }
 
-std::size_t conv_pool_workspace_bytes(const Shape& x, const Shape& w, int shards) {
+std::size_t conv_pool_workspace_bytes(const Context& context, const Window& conv,
+                                      const Window& pool, const Shape& x, const Shape& w,
+                                      int shards) {
+  if (context.on_cpu()) {
+    if (shards != 1) {
+      throw UsageError(
+          message("conv_pool_backward: ", shards, " slices of a batch; on a CPU there is one"));
+    }
+    const Geometries g = geometries(conv, pool, x, w);
+    return cpu::kernels(context.cpu_set()).conv_pool.workspace_bytes(g.conv, g.pool);
+  }
   check_shards("conv_pool_backward", x[0], shards);
   const int parts = fused::cut_conv_batch(static_cast<int>(x[0] / shards)).parts;
   const std::int64_t tiles =

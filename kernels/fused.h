@@ -3,13 +3,15 @@
 // relu.h, pool.h, linear.h, softmax_cross_entropy.h), up to the order of sums, without writing what
 // lies between.
 //
-// CUDA only: on a CPU all but conv_pool_is_fused throw UsageError, since plans for it never fuse.
-// Tensors are canonical, no argument may overlap another, and all throw ShapeError when shapes do
-// not fit.
+// The fully connected layer with its loss is CUDA only: on a CPU, where it would save nothing, its
+// operations throw UsageError.
+// Layouts: on a CPU activations in Layout::n16; on CUDA canonical. Parameters always canonical. No
+// argument may overlap another, and all throw ShapeError when shapes do not fit.
 //
 // Gradients of parameters: the batch is `shards` slices of equal size, and slice s writes its own
 // at dw + s * grads_stride and db + s * grads_stride, in floats; `accumulate` adds to what is
-// there. They are deterministic, and the bits of a slice do not depend on how many share the call.
+// there. On a CPU there is one slice. They are deterministic, and the bits of a slice do not depend
+// on how many share the call.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +25,8 @@
 
 namespace lockstep {
 
-/// What conv_pool takes beside CUDA: no more channels than these, a kernel of 3 x 3 or 5 x 5 with
-/// stride 1, pooling windows of 2 x 2 or 3 x 3 side by side without padding, and images of which
+/// conv_pool takes a kernel of 3 x 3 or 5 x 5 with stride 1 and pooling windows of 2 x 2 or 3 x 3
+/// side by side without padding. On CUDA also: no more channels than these, and images of which
 /// kFusedChannels planes, with what their gradients need, fit into shared memory.
 inline constexpr std::int64_t kFusedConvInputs = 16;
 inline constexpr std::int64_t kFusedConvOutputs = 32;
@@ -56,8 +58,10 @@ void conv_pool_backward(Context& context, const Window& conv, const Window& pool
                         FloatView db, bool accumulate, FloatView dx, int shards,
                         std::int64_t grads_stride);
 
-/// Bytes of workspace that conv_pool_backward needs.
-[[nodiscard]] std::size_t conv_pool_workspace_bytes(const Shape& x, const Shape& w, int shards);
+/// Bytes of workspace that conv_pool_backward needs, and on a CPU conv_pool_forward too.
+[[nodiscard]] std::size_t conv_pool_workspace_bytes(const Context& context, const Window& conv,
+                                                    const Window& pool, const Shape& x,
+                                                    const Shape& w, int shards);
 
 /// logits = x w^T + b, then softmax_cross_entropy of them. x (N, ...), w (O,D), logits (N,O), O at
 /// most kFusedLinearOutputs. `b` and dlogits may have null data. One launch.

@@ -16,7 +16,7 @@ class ConvPoolLayer final : public Layer {
         relu_(relu),
         tensors_(binding),
         weight_(binding.parameters.at(0)),
-        argmax_(binding.saved, binding.y.shape) {
+        argmax_(binding.saved, binding.y.shape, binding.y.layout) {
     if (binding.parameters.size() > 1) bias_ = binding.parameters[1];
   }
 
@@ -66,8 +66,14 @@ const Conv2d& conv_of(const Sequential& model, const Unit& unit) {
   return *model.layer(unit.first).get_if<Conv2d>();
 }
 
-const MaxPool2d& pool_of(const Sequential& model, const Unit& unit) {
-  return *model.layer(unit.last).get_if<MaxPool2d>();
+struct ConvPoolWindows {
+  Window conv, pool;
+};
+
+ConvPoolWindows windows_of(const Sequential& model, const Unit& unit, const Shape& sample) {
+  const Conv2d& conv = conv_of(model, unit);
+  return {conv.window(sample),
+          model.layer(unit.last).get_if<MaxPool2d>()->window(conv.output_shape(sample))};
 }
 
 Shape weight_shape(const Conv2d& conv) {
@@ -90,7 +96,6 @@ std::vector<Unit> single_units(const Sequential& model) {
 
 std::vector<Unit> fused_units(const Context& context, const Sequential& model,
                               const Shape& input_sample, std::int64_t block) {
-  if (context.on_cpu()) return single_units(model);
   const std::vector<Shape> shapes = model.shapes(input_sample);
   const auto shape_before = [&](int i) {
     return i == 0 ? input_sample : shapes[static_cast<std::size_t>(i - 1)];
@@ -108,7 +113,7 @@ std::vector<Unit> fused_units(const Context& context, const Sequential& model,
         unit = {.first = i, .last = next, .kind = Unit::Kind::conv_pool};
       }
     } else if (const Linear* linear = model.layer(i).get_if<Linear>()) {
-      if (i + 1 == model.size() && linear->out <= kFusedLinearOutputs &&
+      if (!context.on_cpu() && i + 1 == model.size() && linear->out <= kFusedLinearOutputs &&
           linear->in <= kFusedLinearInputs) {
         unit.kind = Unit::Kind::linear_loss;
       }
@@ -142,11 +147,14 @@ std::size_t unit_saved_bytes(const Sequential& model, const Unit& unit, const Sh
 
 std::size_t unit_workspace_bytes(Context& context, const Sequential& model, const Unit& unit,
                                  const Shape& x, int shards, bool training) {
-  // Fused operations need some for their gradients only.
-  if (unit.kind != Unit::Kind::single && !training) return 0;
+  // On a GPU fused operations need some for their gradients only.
+  if (unit.kind != Unit::Kind::single && !context.on_cpu() && !training) return 0;
   switch (unit.kind) {
-    case Unit::Kind::conv_pool:
-      return conv_pool_workspace_bytes(x, weight_shape(conv_of(model, unit)), shards);
+    case Unit::Kind::conv_pool: {
+      const ConvPoolWindows windows = windows_of(model, unit, x.without_first());
+      return conv_pool_workspace_bytes(context, windows.conv, windows.pool, x,
+                                       weight_shape(conv_of(model, unit)), shards);
+    }
     case Unit::Kind::linear_loss:
       return linear_backward_workspace_bytes(x, model.layer(unit.first).get_if<Linear>()->out,
                                              shards);
@@ -160,11 +168,9 @@ std::unique_ptr<Layer> bind_unit(const Sequential& model, const Unit& unit,
                                  const Binding& binding) {
   switch (unit.kind) {
     case Unit::Kind::conv_pool: {
-      const Conv2d& conv = conv_of(model, unit);
-      const Shape sample = binding.x.shape.without_first();
-      return std::make_unique<ConvPoolLayer>(conv.window(sample),
-                                             pool_of(model, unit).window(conv.output_shape(sample)),
-                                             unit.last - unit.first > 1, binding);
+      const ConvPoolWindows windows = windows_of(model, unit, binding.x.shape.without_first());
+      return std::make_unique<ConvPoolLayer>(windows.conv, windows.pool, unit.last - unit.first > 1,
+                                             binding);
     }
     case Unit::Kind::linear_loss:
       return std::make_unique<LinearBeforeLossLayer>(binding);

@@ -95,8 +95,14 @@ std::string text(const FusedCase& c) {
   return c.conv.text() + (c.relu ? " relu" : "");
 }
 
+std::size_t workspace_bytes(const Catalogue& list, const FusedCase& c, const Window& pool) {
+  return conv_pool_workspace_bytes(list.context(), c.conv.window(), pool,
+                                   c.conv.x().with_first(kN16), c.conv.w(), 1);
+}
+
 void fused_forward(Catalogue& list, const FusedCase& c, const Window& pool) {
   if (!list.wanted("conv_pool_forward", text(c))) return;
+  list.need(workspace_bytes(list, c, pool));
   Draft d("conv_pool_forward", text(c), kN16);
   const FloatView x = d.activation(c.conv.x());
   const FloatView w = d.parameter(c.conv.w());
@@ -112,7 +118,7 @@ void fused_forward(Catalogue& list, const FusedCase& c, const Window& pool) {
 void fused_backward(Catalogue& list, const FusedCase& c, const Window& pool) {
   const std::string shape = text(c) + (c.wants_dx ? "" : " no dx");
   if (!list.wanted("conv_pool_backward", shape)) return;
-  list.need(conv_pool_workspace_bytes(c.conv.x().with_first(kN16), c.conv.w(), 1));
+  list.need(workspace_bytes(list, c, pool));
   // Its argmax is forward's of the same values: where the maxima lie decides what it skips.
   Draft d("conv_pool_backward", shape, kN16);
   const FloatView x = d.activation(c.conv.x());

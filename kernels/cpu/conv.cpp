@@ -1,140 +1,33 @@
-// Convolution on groups of 16 samples: output and data gradient, both by one sum.
+// Convolution on groups of 16 samples: output and data gradient, both by the sum of conv_tile.h.
 //
-//   out(i, row, column) = bias(i) + sum over taps t of weight(i, t) * in[row * in_row + column *
-//   in_column + offset(t)]
-//
-// A tap is one place of the kernel in one input channel. `in` has a border of zeros (conv_image.h),
-// so a tap is a fixed distance in memory and no loop asks where the image ends. Forward, taps are
-// (c,r,s) over x. The data gradient is the same over dy with the taps (k,r,s): place h of x takes
-// part in output (h + pad - r) / stride where that is whole, so with strides dx falls into stride_h
-// * stride_w interleaved images ("phases"), each with its own taps r, s.
-//
-// A tile holds kTileOutputs channels by kTileColumns columns of `out` in registers, vectors of
-// samples, while it runs through the taps: every vector loaded is used for all channels, every
-// weight (in all lanes) for all columns. The weights are packed so that a tile reads them in a row.
-#include "lockstep/kernels/cpu/conv_image.h"
+// Forward, taps are (c,r,s) over x. The data gradient is the same sum over dy with the taps
+// (k,r,s): place h of x takes part in output (h + pad - r) / stride where that is whole, so with
+// strides dx falls into stride_h * stride_w interleaved images ("phases"), each with its own taps
+// r, s.
+#include "lockstep/kernels/cpu/conv_tile.h"
 #include "lockstep/kernels/cpu/set.h"
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 namespace {
 
-constexpr int kTileOutputs = 4;
-constexpr int kTileColumns = kLanes == 16 ? 6 : kLanes == 8 ? 3 : 2;
-
-/// The sum above. Distances are in floats.
-struct TapSum {
-  Index taps, outputs, rows, columns;
-  const Index* offset;   ///< (taps)
-  const float* weights;  ///< [tiles of kTileOutputs outputs][taps][outputs of the tile]
-  const float* bias;     ///< (outputs) or null
-  Index in_row, in_column;
-  Index out_channel, out_row, out_column;
-};
-
-template <int outputs, int columns>
-void tile(const TapSum& sum, const float* weights, const float* bias, const float* in, float* out) {
-  Floats total[outputs][columns];
-  for (int i = 0; i < outputs; ++i) {
-    for (int j = 0; j < columns; ++j) total[i][j] = bias ? broadcast(bias[i]) : Floats{};
-  }
-  const Index taps = sum.taps;
-  const Index in_column = sum.in_column;
-  for (Index t = 0; t < taps; ++t) {
-    const float* from = in + sum.offset[t];
-    Floats value[columns];
-#pragma GCC unroll 8
-    for (int j = 0; j < columns; ++j) value[j] = load(from + j * in_column);
-#pragma GCC unroll 8
-    for (int i = 0; i < outputs; ++i) {
-      const Floats weight = broadcast(weights[t * outputs + i]);
-#pragma GCC unroll 8
-      for (int j = 0; j < columns; ++j) total[i][j] += value[j] * weight;
-    }
-  }
-  for (int i = 0; i < outputs; ++i) {
-    for (int j = 0; j < columns; ++j)
-      store(out + i * sum.out_channel + j * sum.out_column, total[i][j]);
-  }
-}
-
-template <int outputs, int columns = kTileColumns>
-void tile_of_columns(Index wanted, const TapSum& sum, const float* weights, const float* bias,
-                     const float* in, float* out) {
-  if constexpr (columns > 1) {
-    if (wanted < columns)
-      return tile_of_columns<outputs, columns - 1>(wanted, sum, weights, bias, in, out);
-  }
-  tile<outputs, columns>(sum, weights, bias, in, out);
-}
-
-/// One row of a tile's outputs, in tiles of nearly equal widths.
-template <int outputs>
-void row_of_tiles(const TapSum& sum, const float* weights, const float* bias, const float* in,
-                  float* out) {
-  for (Index part = 0; part < kGroup; part += kLanes) {
-    Index column = 0;
-    for (Index tiles = (sum.columns + kTileColumns - 1) / kTileColumns; tiles > 0; --tiles) {
-      const Index width = (sum.columns - column + tiles - 1) / tiles;
-      tile_of_columns<outputs>(width, sum, weights, bias, in + column * sum.in_column + part,
-                               out + column * sum.out_column + part);
-      column += width;
-    }
-  }
-}
-
-template <int outputs = kTileOutputs>
-void row_of_outputs(Index wanted, const TapSum& sum, const float* weights, const float* bias,
-                    const float* in, float* out) {
-  if constexpr (outputs > 1) {
-    if (wanted < outputs) return row_of_outputs<outputs - 1>(wanted, sum, weights, bias, in, out);
-  }
-  row_of_tiles<outputs>(sum, weights, bias, in, out);
-}
-
-Index tile_outputs(Index outputs, Index first) {
-  return outputs - first < kTileOutputs ? outputs - first : kTileOutputs;
-}
-
-/// Rows are the outer loop: the rows of all input channels that one output row needs stay in the
-/// first-level cache.
-void run(const TapSum& sum, const float* in, float* out) {
-  for (Index row = 0; row < sum.rows; ++row) {
-    for (Index i = 0; i < sum.outputs; i += kTileOutputs) {
-      row_of_outputs(tile_outputs(sum.outputs, i), sum, sum.weights + i * sum.taps,
-                     sum.bias ? sum.bias + i : nullptr, in + row * sum.in_row,
-                     out + i * sum.out_channel + row * sum.out_row);
-    }
-  }
-}
-
 void forward(const WindowGeometry& g, const float* x, const float* w, const float* b, float* y,
              void* workspace) {
   const Workspace space = split_workspace(g, workspace);
   const Border border = border_of_x(g);
-  const Image image{g.c, g.h, g.w};
-  const Image in = with_border(image, border);
-  const Index taps = x_tap_offsets(g, space.offsets);
-  float* packed = space.weights;
-  for (Index k = 0; k < g.k; k += kTileOutputs) {
-    for (Index t = 0; t < taps; ++t) {
-      for (Index i = 0; i < tile_outputs(g.k, k); ++i) *packed++ = w[(k + i) * taps + t];
-    }
-  }
-  const TapSum sum{.taps = taps,
-                   .outputs = g.k,
-                   .rows = g.p,
-                   .columns = g.q,
-                   .offset = space.offsets,
-                   .weights = space.weights,
-                   .bias = b,
-                   .in_row = g.stride_h * in.w * kGroup,
-                   .in_column = g.stride_w * kGroup,
-                   .out_channel = g.p * g.q * kGroup,
-                   .out_row = g.q * kGroup,
-                   .out_column = kGroup};
+  const Image in = rows_of_channels(g.c, g.h, g.w, border);
+  TapSum sum = forward_sum(g, in, w, b, 1, space);
+  sum.out_channel = g.p * g.q * kGroup;
+  sum.out_column = kGroup;
   for (Index group = 0; group < g.groups; ++group) {
-    run(sum, bordered(image, border, x + group * floats_in(image), space.image),
-        y + group * g.k * sum.out_channel);
+    const float* from = x + group * g.c * g.h * g.w * kGroup;
+    float* to = y + group * g.k * sum.out_channel;
+    add_border_to_parts(in, border, from, space.image);
+    for (Index row = 0; row < g.p; ++row) {
+      for (int part = 0; part < kParts; ++part) {
+        sum_rows(sum, 1, space.image + part * in.h * in.row + row * sum.in_row,
+                 to + row * g.q * kGroup + part * kLanes);
+      }
+    }
   }
 }
 
@@ -158,17 +51,17 @@ Index pack_phase(const WindowGeometry& g, const PhaseAxis& vertical, const Phase
   for (Index k = 0; k < g.k; ++k) {
     for (Index r = vertical.first; r < g.kernel_h; r += g.stride_h) {
       for (Index s = horizontal.first; s < g.kernel_w; s += g.stride_w) {
-        offsets[taps++] = ((k * in.h + border.top + vertical.output(r)) * in.w + border.left +
-                           horizontal.output(s)) *
-                          kGroup;
+        offsets[taps++] = k * in.channel + (border.top + vertical.output(r)) * in.row +
+                          (border.left + horizontal.output(s)) * in.place;
       }
     }
   }
-  for (Index c = 0; c < g.c; c += kTileOutputs) {
+  for (Index c = 0, outputs = 0; c < g.c; c += outputs) {
+    outputs = tile_outputs(g.c, c);
     for (Index k = 0; k < g.k; ++k) {
       for (Index r = vertical.first; r < g.kernel_h; r += g.stride_h) {
         for (Index s = horizontal.first; s < g.kernel_w; s += g.stride_w) {
-          for (Index i = 0; i < tile_outputs(g.c, c); ++i) {
+          for (Index i = 0; i < outputs; ++i) {
             *packed++ = w[((k * g.c + c + i) * g.kernel_h + r) * g.kernel_w + s];
           }
         }
@@ -178,36 +71,46 @@ Index pack_phase(const WindowGeometry& g, const PhaseAxis& vertical, const Phase
   return taps;
 }
 
+/// dx of one group; `image` is dy with its border.
+void data_phases(const WindowGeometry& g, const Image& in, const Border& border, const float* image,
+                 const float* w, float* dx, const Workspace& space) {
+  for (Index h = 0; h < g.stride_h; ++h) {
+    const PhaseAxis vertical = phase_axis(h, g.h, g.kernel_h, g.stride_h, g.pad_top);
+    for (Index v = 0; v < g.stride_w; ++v) {
+      const PhaseAxis horizontal = phase_axis(v, g.w, g.kernel_w, g.stride_w, g.pad_left);
+      const Index taps =
+          pack_phase(g, vertical, horizontal, in, border, w, space.offsets, space.weights);
+      const TapSum sum{.taps = taps,
+                       .outputs = g.c,
+                       .columns = horizontal.places,
+                       .taps_at_once = cached_taps(g.kernel_h, in.w, larger(1, taps / g.k)),
+                       .offset = space.offsets,
+                       .weights = space.weights,
+                       .bias = nullptr,
+                       .in_row = in.row,
+                       .in_column = kLanes,
+                       .out_channel = g.h * g.w * kGroup,
+                       .out_row = g.stride_h * g.w * kGroup,
+                       .out_column = g.stride_w * kGroup};
+      float* to = dx + (h * g.w + v) * kGroup;
+      for (Index row = 0; row < vertical.places; ++row) {
+        for (int part = 0; part < kParts; ++part) {
+          sum_rows(sum, 1, image + part * in.h * in.row + row * sum.in_row,
+                   to + row * sum.out_row + part * kLanes);
+        }
+      }
+    }
+  }
+}
+
 void backward_data(const WindowGeometry& g, const float* dy, const float* w, float* dx,
                    void* workspace) {
   const Workspace space = split_workspace(g, workspace);
   const Border border = border_of_dy(g);
-  const Image image{g.k, g.p, g.q};
-  const Image in = with_border(image, border);
+  const Image in = rows_of_channels(g.k, g.p, g.q, border);
   for (Index group = 0; group < g.groups; ++group) {
-    const float* from = bordered(image, border, dy + group * floats_in(image), space.image);
-    float* to = dx + group * g.c * g.h * g.w * kGroup;
-    for (Index h = 0; h < g.stride_h; ++h) {
-      const PhaseAxis vertical = phase_axis(h, g.h, g.kernel_h, g.stride_h, g.pad_top);
-      for (Index v = 0; v < g.stride_w; ++v) {
-        const PhaseAxis horizontal = phase_axis(v, g.w, g.kernel_w, g.stride_w, g.pad_left);
-        const Index taps =
-            pack_phase(g, vertical, horizontal, in, border, w, space.offsets, space.weights);
-        const TapSum sum{.taps = taps,
-                         .outputs = g.c,
-                         .rows = vertical.places,
-                         .columns = horizontal.places,
-                         .offset = space.offsets,
-                         .weights = space.weights,
-                         .bias = nullptr,
-                         .in_row = in.w * kGroup,
-                         .in_column = kGroup,
-                         .out_channel = g.h * g.w * kGroup,
-                         .out_row = g.stride_h * g.w * kGroup,
-                         .out_column = g.stride_w * kGroup};
-        run(sum, from, to + (h * g.w + v) * kGroup);
-      }
-    }
+    add_border_to_parts(in, border, dy + group * g.k * g.p * g.q * kGroup, space.image);
+    data_phases(g, in, border, space.image, w, dx + group * g.c * g.h * g.w * kGroup, space);
   }
 }
 

@@ -10,57 +10,61 @@ std::size_t round_to_lines(std::size_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
 }
 
-Index larger(Index a, Index b) {
-  return a > b ? a : b;
-}
-
 std::size_t offset_bytes(const WindowGeometry& g) {
   return round_to_lines(sizeof(Index) *
                         static_cast<std::size_t>(larger(g.c, g.k) * g.kernel_h * g.kernel_w));
 }
 
 std::size_t weight_bytes(const WindowGeometry& g) {
-  return round_to_lines(sizeof(float) *
+  return round_to_lines(sizeof(Floats) *
                         static_cast<std::size_t>(g.k * g.c * g.kernel_h * g.kernel_w));
 }
 
 std::size_t image_bytes(const WindowGeometry& g) {
-  const Index x = floats_in(with_border({g.c, g.h, g.w}, border_of_x(g)));
-  const Index dy = floats_in(with_border({g.k, g.p, g.q}, border_of_dy(g)));
-  return sizeof(float) * static_cast<std::size_t>(larger(x, dy));
+  const Image x = channels_of_rows(g.c, g.h, g.w, border_of_x(g));
+  const Image dy = channels_of_rows(g.k, g.p, g.q, border_of_dy(g));
+  return sizeof(float) *
+         static_cast<std::size_t>(larger(x.channels * x.channel, dy.channels * dy.channel));
 }
 
-float* zeros(Index count, float* to) {
-  __builtin_memset(to, 0, sizeof(float) * static_cast<std::size_t>(count * kGroup));
-  return to + count * kGroup;
+void zero(float* to, Index count) {
+  __builtin_memset(to, 0, sizeof(float) * static_cast<std::size_t>(count));
+}
+
+void copy_places(Index places, Index step, const float* from, float* to) {
+  if (step == kGroup) {
+    __builtin_memcpy(to, from, sizeof(float) * static_cast<std::size_t>(places * kGroup));
+    return;
+  }
+  for (Index i = 0; i < places; ++i) store(to + i * kLanes, load(from + i * kGroup));
 }
 
 }  // namespace
 
-const float* bordered(const Image& image, const Border& border, const float* from, float* space) {
-  if (border.top + border.left + border.bottom + border.right == 0) return from;
-  float* to = space;
-  const Index row = image.w * kGroup;
-  const Index bordered_row = border.left + image.w + border.right;
-  for (Index channel = 0; channel < image.channels; ++channel) {
-    to = zeros(border.top * bordered_row, to);
+void add_border(const Image& image, const Border& border, const float* from, float* to) {
+  const Index columns = image.w - border.left - border.right;
+  for (Index c = 0; c < image.channels; ++c) {
     for (Index h = 0; h < image.h; ++h) {
-      to = zeros(border.left, to);
-      __builtin_memcpy(to, from, sizeof(float) * static_cast<std::size_t>(row));
-      from += row;
-      to = zeros(border.right, to + row);
+      float* row = to + c * image.channel + h * image.row;
+      if (h < border.top || h >= image.h - border.bottom) {
+        zero(row, image.w * image.place);
+        continue;
+      }
+      zero(row, border.left * image.place);
+      row += border.left * image.place;
+      copy_places(columns, image.place, from, row);
+      from += columns * kGroup;
+      zero(row + columns * image.place, border.right * image.place);
     }
-    to = zeros(border.bottom * bordered_row, to);
   }
-  return space;
 }
 
-Index x_tap_offsets(const WindowGeometry& g, Index* offsets) {
-  const Image in = with_border({g.c, g.h, g.w}, border_of_x(g));
+Index x_tap_offsets(const WindowGeometry& g, const Image& image, Index* offsets) {
   Index taps = 0;
   for (Index c = 0; c < g.c; ++c) {
     for (Index r = 0; r < g.kernel_h; ++r) {
-      for (Index s = 0; s < g.kernel_w; ++s) offsets[taps++] = ((c * in.h + r) * in.w + s) * kGroup;
+      for (Index s = 0; s < g.kernel_w; ++s)
+        offsets[taps++] = c * image.channel + r * image.row + s * image.place;
     }
   }
   return taps;

@@ -9,18 +9,30 @@ namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 
 using Index = std::int64_t;
 
-/// The image of one group: [channels][h][w][16 samples].
-struct Image {
-  Index channels, h, w;
-};
+/// What of the first-level cache a kernel plans with: three quarters of the 32 KiB that every x86
+/// core has.
+constexpr Index kCacheFloats = Index{24} * 1024 / 4;
 
 /// Rows and columns of zeros around an image.
 struct Border {
   Index top, left, bottom, right;
 };
 
+/// An image with its border: `channels` of h x w places, each of some samples of a group, and how
+/// far apart places, rows and channels are in memory, in floats.
+struct Image {
+  Index channels, h, w;
+  Index place, row, channel;
+};
+
 LOCKSTEP_INLINE Index at_least_zero(Index value) {
   return value > 0 ? value : 0;
+}
+LOCKSTEP_INLINE Index smaller(Index a, Index b) {
+  return a < b ? a : b;
+}
+LOCKSTEP_INLINE Index larger(Index a, Index b) {
+  return a > b ? a : b;
 }
 
 /// What the windows reach beyond x.
@@ -40,26 +52,40 @@ LOCKSTEP_INLINE Border border_of_dy(const WindowGeometry& g) {
           at_least_zero((g.w - 1 + g.pad_left) / g.stride_w - (g.q - 1))};
 }
 
-LOCKSTEP_INLINE Image with_border(const Image& image, const Border& b) {
-  return {image.channels, image.h + b.top + b.bottom, image.w + b.left + b.right};
+/// A vector of samples a place; row by row, each with all channels: the rows that a row of outputs
+/// needs lie in one piece, so they meet in the cache whatever the extents are.
+LOCKSTEP_INLINE Image rows_of_channels(Index channels, Index h, Index w, const Border& b) {
+  const Index row = (w + b.left + b.right) * kLanes;
+  return {channels, h + b.top + b.bottom, w + b.left + b.right, kLanes, channels * row, row};
 }
 
-LOCKSTEP_INLINE Index floats_in(const Image& image) {
-  return image.channels * image.h * image.w * kGroup;
+/// The whole group a place, channel by channel.
+LOCKSTEP_INLINE Image channels_of_rows(Index channels, Index h, Index w, const Border& b) {
+  const Index row = (w + b.left + b.right) * kGroup;
+  const Index rows = h + b.top + b.bottom;
+  return {channels, rows, w + b.left + b.right, kGroup, row, rows * row};
 }
 
-/// The image at `from` with its border: copied to `space`, or `from` itself where the border is
-/// empty.
-const float* bordered(const Image& image, const Border& border, const float* from, float* space);
+/// Copies one group's image `from` (contiguous, channels of rows; of a vector of samples its first)
+/// to `to` with its border of zeros.
+void add_border(const Image& image, const Border& border, const float* from, float* to);
+
+/// All vectors of samples of one group, each in an image of rows_of_channels, one behind the other.
+LOCKSTEP_INLINE void add_border_to_parts(const Image& image, const Border& border,
+                                         const float* from, float* to) {
+  for (int part = 0; part < kParts; ++part) {
+    add_border(image, border, from + part * kLanes, to + part * image.h * image.row);
+  }
+}
 
 /// Writes where each tap (c,r,s) reads x with its border, relative to the window's first place;
 /// returns their number.
-Index x_tap_offsets(const WindowGeometry& g, Index* offsets);
+Index x_tap_offsets(const WindowGeometry& g, const Image& image, Index* offsets);
 
 /// The parts of the workspace.
 struct Workspace {
   Index* offsets;  ///< where each tap reads, relative to the first
-  float* weights;  ///< packed for the tiles
+  float* weights;  ///< packed for the tiles; or a vector of sums for each weight
   float* image;    ///< one group's x or dy with its border
 };
 

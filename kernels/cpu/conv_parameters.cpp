@@ -2,11 +2,12 @@
 //
 //   dw(k, t) = sum over samples and positions of dy(k, position) * x[position + offset(t)]
 //
-// with the taps t = (c,r,s) of conv.cpp over x with its border of zeros. A tile holds kTileOutputs
-// channels by kTileTaps taps in registers while it runs over all positions of a group; lanes are
-// samples and stay apart until the end, when sum_each adds them up for a vector of weights at once.
-// The order of all sums is fixed by the shapes alone.
-#include "lockstep/kernels/cpu/conv_image.h"
+// with the taps t = (c,r,s) of conv_tile.h over x with its border of zeros. A tile holds
+// kTileOutputs channels by kTileTaps taps in registers while it runs over some rows of positions:
+// so many that the rows of dy and x stay in the first-level cache for all taps. In between the sums
+// wait in memory, a vector each: lanes are samples and stay apart until the end, when sum_each adds
+// them up for a vector of weights at once. The order of all sums is fixed by the shapes alone.
+#include "lockstep/kernels/cpu/conv_parameters.h"
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 namespace {
@@ -14,78 +15,63 @@ namespace {
 constexpr int kTileOutputs = 4;
 constexpr int kTileTaps = kLanes == 16 ? 6 : kLanes == 8 ? 3 : 2;
 
-/// Positions of a group, and how far apart they are in x and dy, in floats.
-struct Positions {
-  Index rows, columns;
-  Index x_row, x_column;
-  Index dy_channel, dy_row;
-};
-
-/// Writes the sums over a group to `dw` (rows of all `taps` taps), or adds them.
+/// Writes the sums over some rows to `sums`, [outputs][all `taps` taps][lanes], or adds them.
 template <int outputs, int width>
-void tile(const Positions& all, const float* x, const Index* offsets, const float* dy, Index taps,
-          float* dw, bool add) {
-  Floats total[outputs][width] = {};
+void tile(const Positions& some, const float* x, const Index* offsets, const float* dy, Index taps,
+          float* sums, bool add) {
+  Floats total[outputs][width];
+  for (int i = 0; i < outputs; ++i) {
+    for (int t = 0; t < width; ++t)
+      total[i][t] = add ? load(sums + (i * taps + t) * kLanes) : Floats{};
+  }
   Index offset[width];
   for (int t = 0; t < width; ++t) offset[t] = offsets[t];
-  for (Index part = 0; part < kGroup; part += kLanes) {
-    for (Index row = 0; row < all.rows; ++row) {
-      const float* x_at = x + row * all.x_row + part;
-      const float* dy_at = dy + row * all.dy_row + part;
-      for (Index column = 0; column < all.columns; ++column) {
+  for (int part = 0; part < some.parts; ++part) {
+    for (Index row = 0; row < some.rows; ++row) {
+      const float* x_at = x + row * some.x_row + part * kLanes;
+      const float* dy_at = dy + row * some.dy_row + part * kLanes;
+      for (Index column = 0; column < some.columns; ++column) {
         Floats gradient[outputs];
 #pragma GCC unroll 8
-        for (int i = 0; i < outputs; ++i) gradient[i] = load(dy_at + i * all.dy_channel);
+        for (int i = 0; i < outputs; ++i) gradient[i] = load(dy_at + i * some.dy_channel);
 #pragma GCC unroll 8
         for (int t = 0; t < width; ++t) {
           const Floats value = load(x_at + offset[t]);
 #pragma GCC unroll 8
           for (int i = 0; i < outputs; ++i) total[i][t] += gradient[i] * value;
         }
-        x_at += all.x_column;
-        dy_at += kGroup;
+        x_at += some.x_column;
+        dy_at += some.dy_column;
       }
     }
   }
-  constexpr int kSums = outputs * width;
-  constexpr int kVectors = (kSums + kLanes - 1) / kLanes;
-  float sums[kVectors * kLanes];
-  for (int first = 0; first < kVectors * kLanes; first += kLanes) {
-    Floats vectors[kLanes];
-    for (int i = 0; i < kLanes; ++i) {
-      vectors[i] = first + i < kSums ? total[(first + i) / width][(first + i) % width] : Floats{};
-    }
-    store(sums + first, sum_each(vectors));
-  }
   for (int i = 0; i < outputs; ++i) {
-    for (int t = 0; t < width; ++t) {
-      float& to = dw[i * taps + t];
-      to = add ? to + sums[i * width + t] : sums[i * width + t];
-    }
+    for (int t = 0; t < width; ++t) store(sums + (i * taps + t) * kLanes, total[i][t]);
   }
 }
 
 template <int outputs, int width = kTileTaps>
-void tile_of_taps(Index wanted, const Positions& all, const float* x, const Index* offsets,
-                  const float* dy, Index taps, float* dw, bool add) {
+void tile_of_taps(Index wanted, const Positions& some, const float* x, const Index* offsets,
+                  const float* dy, Index taps, float* sums, bool add) {
   if constexpr (width > 1) {
     if (wanted < width)
-      return tile_of_taps<outputs, width - 1>(wanted, all, x, offsets, dy, taps, dw, add);
+      return tile_of_taps<outputs, width - 1>(wanted, some, x, offsets, dy, taps, sums, add);
   }
-  tile<outputs, width>(all, x, offsets, dy, taps, dw, add);
+  tile<outputs, width>(some, x, offsets, dy, taps, sums, add);
 }
 
 /// All taps of 1 to kTileOutputs output channels, in tiles of nearly equal widths.
 template <int outputs = kTileOutputs>
-void all_taps(Index wanted, const Positions& all, const float* x, const Index* offsets,
-              const float* dy, Index taps, float* dw, bool add) {
+void all_taps(Index wanted, const Positions& some, const float* x, const Index* offsets,
+              const float* dy, Index taps, float* sums, bool add) {
   if constexpr (outputs > 1) {
-    if (wanted < outputs) return all_taps<outputs - 1>(wanted, all, x, offsets, dy, taps, dw, add);
+    if (wanted < outputs)
+      return all_taps<outputs - 1>(wanted, some, x, offsets, dy, taps, sums, add);
   }
   Index first = 0;
   for (Index tiles = (taps + kTileTaps - 1) / kTileTaps; tiles > 0; --tiles) {
     const Index width = (taps - first + tiles - 1) / tiles;
-    tile_of_taps<outputs>(width, all, x, offsets + first, dy, taps, dw + first, add);
+    tile_of_taps<outputs>(width, some, x, offsets + first, dy, taps, sums + first * kLanes, add);
     first += width;
   }
 }
@@ -101,33 +87,56 @@ float sum_of(Index count, const float* from) {
 
 }  // namespace
 
+void add_parameter_sums(const Positions& some, Index outputs, const float* x, const Index* offsets,
+                        const float* dy, Index taps, float* sums, bool add) {
+  for (Index k = 0; k < outputs; k += kTileOutputs) {
+    all_taps(smaller(outputs - k, kTileOutputs), some, x, offsets, dy + k * some.dy_channel, taps,
+             sums + k * taps * kLanes, add);
+  }
+}
+
+void sum_vectors(Index count, const float* vectors, float* to, bool add) {
+  for (Index first = 0; first < count; first += kLanes) {
+    const Index here = smaller(kLanes, count - first);
+    Floats v[kLanes];
+    for (Index i = 0; i < kLanes; ++i)
+      v[i] = i < here ? load(vectors + (first + i) * kLanes) : Floats{};
+    float sums[kLanes];
+    store(sums, sum_each(v));
+    for (Index i = 0; i < here; ++i) to[first + i] = add ? to[first + i] + sums[i] : sums[i];
+  }
+}
+
 void conv_backward_parameters(const WindowGeometry& g, const float* x, const float* dy, float* dw,
                               float* db, bool accumulate, void* workspace) {
   const Workspace space = split_workspace(g, workspace);
   const Border border = border_of_x(g);
-  const Image image{g.c, g.h, g.w};
-  const Image in = with_border(image, border);
-  const Index taps = x_tap_offsets(g, space.offsets);
+  const Image in = channels_of_rows(g.c, g.h, g.w, border);
+  const Index taps = x_tap_offsets(g, in, space.offsets);
   const Index channel = g.p * g.q * kGroup;
-  const Positions all{.rows = g.p,
-                      .columns = g.q,
-                      .x_row = g.stride_h * in.w * kGroup,
-                      .x_column = g.stride_w * kGroup,
-                      .dy_channel = channel,
-                      .dy_row = g.q * kGroup};
+  const Index rows = larger(1, (kCacheFloats - g.kernel_h * in.row) /
+                                   (kTileOutputs * g.q * kGroup + g.stride_h * in.row));
   for (Index group = 0; group < g.groups; ++group) {
-    const bool add = accumulate || group > 0;
-    const float* from = bordered(image, border, x + group * floats_in(image), space.image);
+    add_border(in, border, x + group * g.c * g.h * g.w * kGroup, space.image);
     const float* gradient = dy + group * g.k * channel;
-    for (Index k = 0; k < g.k; k += kTileOutputs) {
-      const Index outputs = g.k - k < kTileOutputs ? g.k - k : kTileOutputs;
-      all_taps(outputs, all, from, space.offsets, gradient + k * channel, taps, dw + k * taps, add);
+    for (Index row = 0; row < g.p; row += rows) {
+      const Positions some{.parts = kParts,
+                           .rows = smaller(rows, g.p - row),
+                           .columns = g.q,
+                           .x_row = g.stride_h * in.row,
+                           .x_column = g.stride_w * kGroup,
+                           .dy_channel = channel,
+                           .dy_row = g.q * kGroup,
+                           .dy_column = kGroup};
+      add_parameter_sums(some, g.k, space.image + row * some.x_row, space.offsets,
+                         gradient + row * some.dy_row, taps, space.weights, group > 0 || row > 0);
     }
     for (Index k = 0; db && k < g.k; ++k) {
       const float sum = sum_of(channel, gradient + k * channel);
-      db[k] = add ? db[k] + sum : sum;
+      db[k] = accumulate || group > 0 ? db[k] + sum : sum;
     }
   }
+  sum_vectors(g.k * taps, space.weights, dw, accumulate);
 }
 
 }  // namespace lockstep::cpu::LOCKSTEP_CPU_SET

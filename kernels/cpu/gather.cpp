@@ -5,19 +5,19 @@
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 namespace {
 
-typedef std::uint8_t Bytes __attribute__((vector_size(kGroup)));
+typedef std::uint8_t Row16 __attribute__((vector_size(kGroup)));
 
-LOCKSTEP_INLINE Bytes load_bytes(const std::uint8_t* from) {
-  Bytes value;
+LOCKSTEP_INLINE Row16 load_row(const std::uint8_t* from) {
+  Row16 value;
   __builtin_memcpy(&value, from, sizeof value);
   return value;
 }
 
-LOCKSTEP_INLINE Bytes interleave_low(Bytes a, Bytes b) {
+LOCKSTEP_INLINE Row16 interleave_low(Row16 a, Row16 b) {
   return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
 }
 
-LOCKSTEP_INLINE Bytes interleave_high(Bytes a, Bytes b) {
+LOCKSTEP_INLINE Row16 interleave_high(Row16 a, Row16 b) {
   return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
                                  31);
 }
@@ -25,7 +25,7 @@ LOCKSTEP_INLINE Bytes interleave_high(Bytes a, Bytes b) {
 /// `to` = `from` interleaved: the byte at (row, column) of the 16 x 16 bytes, an 8-bit address,
 /// moves to that address with both halves shifted by one bit into each other. Four of these
 /// exchange rows and columns.
-LOCKSTEP_INLINE void interleave(const Bytes (&from)[kGroup], Bytes (&to)[kGroup]) {
+LOCKSTEP_INLINE void interleave(const Row16 (&from)[kGroup], Row16 (&to)[kGroup]) {
   for (int row = 0; row < kGroup / 2; ++row) {
     to[2 * row] = interleave_low(from[row], from[row + kGroup / 2]);
     to[2 * row + 1] = interleave_high(from[row], from[row + kGroup / 2]);
@@ -54,10 +54,10 @@ void bytes(std::int64_t groups, std::int64_t features, const std::int32_t* sampl
     const Rows<std::uint8_t> rows = rows_of(samples, sample_index + group * kGroup, features);
     std::int64_t e = 0;
     for (; e + kGroup <= features; e += kGroup) {
-      Bytes a[kGroup];
-      Bytes b[kGroup];
+      Row16 a[kGroup];
+      Row16 b[kGroup];
       for (int lane = 0; lane < kGroup; ++lane) {
-        a[lane] = rows.row[lane] == nullptr ? Bytes{} : load_bytes(rows.row[lane] + e);
+        a[lane] = rows.row[lane] == nullptr ? Row16{} : load_row(rows.row[lane] + e);
       }
       interleave(a, b);
       interleave(b, a);

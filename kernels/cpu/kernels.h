@@ -42,6 +42,18 @@ struct PoolKernels {
   void (*backward)(const WindowGeometry& g, const float* dy, const std::uint8_t* argmax, float* dx);
 };
 
+/// Convolution [+ ReLU] + pooling: `pool` is the pooling's geometry, whose input is the
+/// convolution's output.
+struct ConvPoolKernels {
+  void (*forward)(const WindowGeometry& conv, const WindowGeometry& pool, bool relu, const float* x,
+                  const float* w, const float* b, float* y, std::uint8_t* argmax, void* workspace);
+  void (*backward)(const WindowGeometry& conv, const WindowGeometry& pool, bool relu,
+                   const float* x, const float* w, const float* y, const std::uint8_t* argmax,
+                   const float* dy, float* dw, float* db, bool accumulate, float* dx,
+                   void* workspace);
+  std::size_t (*workspace_bytes)(const WindowGeometry& conv, const WindowGeometry& pool);
+};
+
 struct LinearKernels {
   void (*forward)(std::int64_t groups, std::int64_t d, std::int64_t o, const float* x,
                   const float* w, const float* b, float* y);
@@ -113,6 +125,7 @@ struct ReduceKernels {
 struct Kernels {
   const ConvKernels& conv;
   const PoolKernels& pool;
+  const ConvPoolKernels& conv_pool;
   const LinearKernels& linear;
   const GatherKernels& gather;
   const ReluKernels& relu;

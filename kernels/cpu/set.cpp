@@ -6,6 +6,7 @@ namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 const Kernels kernels_table = {
     .conv = conv_kernels,
     .pool = pool_kernels,
+    .conv_pool = conv_pool_kernels,
     .linear = linear_kernels,
     .gather = gather_kernels,
     .relu = relu_kernels,

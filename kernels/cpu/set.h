@@ -7,6 +7,7 @@ namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 
 extern const ConvKernels conv_kernels;
 extern const PoolKernels pool_kernels;
+extern const ConvPoolKernels conv_pool_kernels;
 extern const LinearKernels linear_kernels;
 extern const GatherKernels gather_kernels;
 extern const ReluKernels relu_kernels;

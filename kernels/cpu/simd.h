@@ -65,6 +65,38 @@ struct CountLanes<0, I...> {
 };
 using AllLanes = CountLanes<kLanes>::Type;
 
+/// The numbers 0 to 4 * kLanes - 1, one for each byte of a vector.
+using AllBytes = CountLanes<kLanes * 4>::Type;
+
+typedef std::uint8_t Bytes __attribute__((vector_size(kLanes * 4)));
+typedef std::uint64_t Quads __attribute__((vector_size(kLanes * 4)));
+
+/// Byte j of the result is byte j / 4 of what every 16 bytes of `copies` hold.
+template <int... J>
+LOCKSTEP_INLINE Ints spread_bytes(Bytes copies, Lanes<J...>) {
+  return reinterpret_cast<Ints>(__builtin_shufflevector(copies, copies, (J / 16 * 16 + J / 4)...)) &
+         0xff;
+}
+
+/// kLanes bytes from `from` as numbers. The compiler makes single elements of a conversion; a copy
+/// for every 16 bytes and a shuffle within them are two instructions.
+LOCKSTEP_INLINE Ints load_bytes(const std::uint8_t* from) {
+  std::uint64_t half[2] = {};
+  __builtin_memcpy(half, from, kLanes);
+  if (kLanes <= 8) half[1] = half[0];
+  Quads copies;
+  for (int i = 0; i < kLanes / 2; ++i) copies[i] = half[i % 2];
+  return spread_bytes(reinterpret_cast<Bytes>(copies), AllBytes{});
+}
+
+/// The lowest byte of each number, to `to`.
+template <int... I>
+LOCKSTEP_INLINE void store_low_bytes(std::uint8_t* to, Ints from, Lanes<I...>) {
+  const auto bytes = reinterpret_cast<Bytes>(from);
+  const auto low = __builtin_shufflevector(bytes, bytes, (4 * I)...);
+  __builtin_memcpy(to, &low, sizeof low);
+}
+
 template <int... I>
 LOCKSTEP_INLINE Floats sum_neighbours(Floats a, Floats b, Lanes<I...>) {
   return __builtin_shufflevector(a, b, (2 * I)...) + __builtin_shufflevector(a, b, (2 * I + 1)...);

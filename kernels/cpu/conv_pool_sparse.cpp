@@ -1,0 +1,464 @@
+// The gradients of convolution + max-pooling, visiting winning places only.
+//
+// Every window has one winning place for each sample, so samples are taken one by one:
+//
+//   1. The windows of kLanes samples become lists, one for each sample and output: the gradient,
+//      and where the winning place's patch of x begins. Gradients of 0 are left out: those that
+//      ReLU has cut off cost nothing.
+//   2. x is transposed to [sample][row][column, channel], so that a row of the kernel, all columns
+//      and channels of it, is one piece of memory:
+//
+//         x, one sample       the patch of one window
+//        .................      s=0   s=1   s=2
+//        .................     +-----+-----+-----+
+//        ....[====].......  r=0| c.. | c.. | c.. |  a few vectors, whatever the channels
+//        ....[====].......  r=1|     |     |     |
+//        ....[====].......  r=2|     |     |     |
+//                              +-----+-----+-----+
+//   3. For each output: dw's patch, in registers, runs over the list and adds gradient * patch of
+//      x. Then the patch of weights, in registers, runs over it and adds gradient * weights to the
+//      patch of dx. dx is transposed back.
+//
+// Channels are taken in chunks of a vector's width, which keeps a sample's x and dx of a chunk in
+// the first-level cache. A patch row that is no whole number of vectors reads on into what follows
+// it: sums of those lanes are never looked at, weights there are 0.
+//
+// Two windows side by side touch the same places of dx, and an addition to memory waits for the one
+// before: lists go through every `interleave`-th window of a row, so that neighbours are apart.
+#include "lockstep/kernels/cpu/conv_pool.h"
+
+namespace lockstep::cpu::LOCKSTEP_CPU_SET {
+namespace {
+
+// Vectors of half the width serve where a row of the kernel is short.
+#if defined(__AVX512F__)
+typedef float HalfFloats __attribute__((vector_size(kLanes * 2)));
+#else
+typedef Floats HalfFloats;
+#endif
+
+template <class V>
+constexpr Index kWidth = sizeof(V) / sizeof(float);
+
+template <class V>
+LOCKSTEP_INLINE V load_as(const float* from) {
+  V value;
+  __builtin_memcpy(&value, from, sizeof value);
+  return value;
+}
+
+template <class V>
+LOCKSTEP_INLINE void store_as(float* to, V value) {
+  __builtin_memcpy(to, &value, sizeof value);
+}
+
+/// A window's gradient for one sample, and where its winning patch begins in x, in floats.
+struct Winner {
+  float gradient;
+  std::int32_t patch;
+};
+
+/// Registers for a patch, beside the gradient and what is in between.
+constexpr int kMostVectors = 12;
+/// Vectors of a row of the kernel: 5 columns of a vector's channels.
+constexpr int kMostInRow = 5;
+
+/// Some rows of a kernel's patch: floats from row to row in x, and in packed weights or sums.
+struct Patch {
+  Index x_row, packed_row;
+};
+
+// These two are functions of their own so that the loops have all registers to themselves.
+template <class V, int rows, int vectors>
+[[gnu::noinline]] void add_to_weights(const Winner* from, const Winner* end, const float* x,
+                                      Patch patch, float* sums) {
+  V total[rows][vectors];
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v)
+      total[r][v] = load_as<V>(sums + r * patch.packed_row + v * kWidth<V>);
+  }
+  for (; from != end; ++from) {
+    const float* row = x + from->patch;
+    const V gradient = from->gradient - V{};
+#pragma GCC unroll 12
+    for (int r = 0; r < rows; ++r, row += patch.x_row) {
+#pragma GCC unroll 12
+      for (int v = 0; v < vectors; ++v) total[r][v] += gradient * load_as<V>(row + v * kWidth<V>);
+    }
+  }
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v)
+      store_as(sums + r * patch.packed_row + v * kWidth<V>, total[r][v]);
+  }
+}
+
+template <class V, int rows, int vectors>
+[[gnu::noinline]] void add_to_data(const Winner* from, const Winner* end, float* dx, Patch patch,
+                                   const float* weights) {
+  V weight[rows][vectors];
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v)
+      weight[r][v] = load_as<V>(weights + r * patch.packed_row + v * kWidth<V>);
+  }
+  for (; from != end; ++from) {
+    float* row = dx + from->patch;
+    const V gradient = from->gradient - V{};
+#pragma GCC unroll 12
+    for (int r = 0; r < rows; ++r, row += patch.x_row) {
+#pragma GCC unroll 12
+      for (int v = 0; v < vectors; ++v) {
+        float* to = row + v * kWidth<V>;
+        store_as(to, load_as<V>(to) + gradient * weight[r][v]);
+      }
+    }
+  }
+}
+
+/// What one output of one sample works on; weights and sums are [rows][packed_row].
+struct Task {
+  const Winner* from;
+  const Winner* end;
+  const float* x;
+  float* dx;  ///< null: nobody needs it
+  const float* weights;
+  float* sums;
+  Patch patch;
+};
+
+template <class V, int rows, int vectors>
+void run_rows(const Task& task) {
+  add_to_weights<V, rows, vectors>(task.from, task.end, task.x, task.patch, task.sums);
+  if (task.dx != nullptr) {
+    add_to_data<V, rows, vectors>(task.from, task.end, task.dx, task.patch, task.weights);
+  }
+}
+
+template <class V, int vectors, int rows>
+void run_any_rows(Index wanted, const Task& task) {
+  if constexpr (rows > 1) {
+    if (wanted < rows) return run_any_rows<V, vectors, rows - 1>(wanted, task);
+  }
+  run_rows<V, rows, vectors>(task);
+}
+
+/// All rows of the kernel, as many at once as fit the registers.
+template <class V, int vectors = kMostInRow>
+void run_kernel(Index wanted, Index rows, Task task) {
+  if constexpr (vectors > 1) {
+    if (wanted < vectors) return run_kernel<V, vectors - 1>(wanted, rows, task);
+  }
+  constexpr int kFit = kMostVectors / vectors;
+  constexpr int kRows = kFit < 5 ? kFit : 5;
+  while (rows > 0) {
+    const Index here = smaller(rows, kRows);
+    run_any_rows<V, vectors, kRows>(here, task);
+    task.x += here * task.patch.x_row;
+    if (task.dx != nullptr) task.dx += here * task.patch.x_row;
+    task.weights += here * task.patch.packed_row;
+    task.sums += here * task.patch.packed_row;
+    rows -= here;
+  }
+}
+
+/// Channels [first, first + count), and how their image and patches lie.
+struct Chunk {
+  Index first, count;
+  Index row;         ///< floats of a row of x with its border
+  Index sample;      ///< of a sample's x, with room for the rest of a vector behind its last row
+  Index vectors;     ///< of a row of the kernel
+  Index packed_row;  ///< floats of those
+};
+
+/// The vector that a chunk's rows are cut into, and the channels of a chunk.
+LOCKSTEP_INLINE Index chunk_width(const WindowGeometry& conv) {
+  return conv.c < 12 ? kWidth<HalfFloats> : kWidth<Floats>;
+}
+
+LOCKSTEP_INLINE Index whole_vectors(Index floats) {
+  return (floats + kLanes - 1) / kLanes * kLanes;
+}
+
+LOCKSTEP_INLINE Chunk chunk_at(const WindowGeometry& conv, Index first) {
+  const Index width = chunk_width(conv);
+  const Index count = smaller(conv.c - first, width);
+  const Border border = border_of_x(conv);
+  const Index row = (conv.w + border.left + border.right) * count;
+  const Index vectors = (conv.kernel_w * count + width - 1) / width;
+  return {.first = first,
+          .count = count,
+          .row = row,
+          .sample = whole_vectors((conv.h + border.top + border.bottom) * row + kLanes - 1),
+          .vectors = vectors,
+          .packed_row = vectors * width};
+}
+
+/// The parts of the workspace.
+struct SparseSpace {
+  Winner* winners;         ///< [samples][list]
+  std::int32_t* list_end;  ///< [samples][outputs]
+  std::int32_t* patch_of;  ///< (places of a window) where the winner's patch begins
+  float* x;                ///< [samples][chunk]
+  float* dx;
+  float* weights;  ///< [outputs][rows of the kernel][packed_row]
+  float* sums;
+};
+
+std::size_t lines(Index bytes) {
+  return (static_cast<std::size_t>(bytes) + 63) / 64 * 64;
+}
+
+/// Where the parts begin, in bytes, and in the end their size.
+struct SparseSizes {
+  std::size_t winners, list_end, patch_of, x, dx, weights, sums, end;
+};
+
+SparseSizes sparse_sizes(const WindowGeometry& conv, const WindowGeometry& pool) {
+  const Chunk chunk = chunk_at(conv, 0);
+  // A row may be read, and written back, by nearly a vector beyond its end.
+  const Index image = kLanes * chunk.sample + kMostInRow * kLanes;
+  const Index patches = conv.k * conv.kernel_h * chunk.packed_row;
+  SparseSizes at{};
+  at.list_end = lines(kLanes * conv.k * pool.p * pool.q * Index{sizeof(Winner)});
+  at.patch_of = at.list_end + lines(kLanes * conv.k * 4);
+  at.x = at.patch_of + lines(pool.kernel_h * pool.kernel_w * 4);
+  at.dx = at.x + lines(image * 4);
+  at.weights = at.dx + lines(image * 4);
+  at.sums = at.weights + lines(patches * 4);
+  at.end = at.sums + lines((conv.c + chunk.count - 1) / chunk.count * patches * 4);
+  return at;
+}
+
+SparseSpace split(const SparseSizes& at, void* workspace) {
+  auto* bytes = static_cast<unsigned char*>(workspace);
+  return {reinterpret_cast<Winner*>(bytes + at.winners),
+          reinterpret_cast<std::int32_t*>(bytes + at.list_end),
+          reinterpret_cast<std::int32_t*>(bytes + at.patch_of),
+          reinterpret_cast<float*>(bytes + at.x),
+          reinterpret_cast<float*>(bytes + at.dx),
+          reinterpret_cast<float*>(bytes + at.weights),
+          reinterpret_cast<float*>(bytes + at.sums)};
+}
+
+void zero(float* to, Index count) {
+  __builtin_memset(to, 0, sizeof(float) * static_cast<std::size_t>(count));
+}
+
+}  // namespace
+
+std::size_t conv_pool_sparse_bytes(const WindowGeometry& conv, const WindowGeometry& pool) {
+  return sparse_sizes(conv, pool).end;
+}
+
+namespace {
+
+/// The lists of kLanes samples for the chunk of the first channels, and the gradients of the bias.
+/// `at` is the number of the first sample's value in y.
+void list_winners(const ConvPoolGradients& all, Index at, bool add_bias, const SparseSpace& space) {
+  const WindowGeometry& conv = all.conv;
+  const WindowGeometry& pool = all.pool;
+  const Chunk chunk = chunk_at(conv, 0);
+  const auto row_step = static_cast<std::int32_t>(conv.stride_h * chunk.row);
+  const auto column_step = static_cast<std::int32_t>(conv.stride_w * chunk.count);
+  for (Index r = 0; r < pool.kernel_h; ++r) {
+    for (Index s = 0; s < pool.kernel_w; ++s) {
+      space.patch_of[r * pool.kernel_w + s] =
+          static_cast<std::int32_t>(r) * row_step + static_cast<std::int32_t>(s) * column_step;
+    }
+  }
+  const Index list = conv.k * pool.p * pool.q;
+  const Index patch_columns = conv.kernel_w + (pool.kernel_w - 1) * conv.stride_w;
+  const Index step = pool.stride_w * conv.stride_w;
+  const Index interleave = (patch_columns + step - 1) / step;
+  Winner* cursor[kLanes];
+  for (Index n = 0; n < kLanes; ++n) cursor[n] = space.winners + n * list;
+  for (Index k = 0; k < conv.k; ++k) {
+    Floats bias{};
+    for (Index p = 0; p < pool.p; ++p) {
+      const auto row = static_cast<std::int32_t>(p * pool.stride_h - pool.pad_top) * row_step;
+      for (Index start = 0; start < interleave; ++start) {
+        for (Index q = start; q < pool.q; q += interleave) {
+          const Index here = at + ((k * pool.p + p) * pool.q + q) * kGroup;
+          const Floats gradient = window_gradient(all.dy + here, all.y + here, all.relu);
+          bias += gradient;
+          const std::int32_t window =
+              row + static_cast<std::int32_t>(q * pool.stride_w - pool.pad_left) * column_step;
+          float gradients[kLanes];
+          store(gradients, gradient);
+          for (Index n = 0; n < kLanes; ++n) {
+            *cursor[n] = {gradients[n], window + space.patch_of[all.argmax[here + n]]};
+            cursor[n] += gradients[n] != 0;
+          }
+        }
+      }
+    }
+    for (Index n = 0; n < kLanes; ++n) {
+      space.list_end[n * conv.k + k] =
+          static_cast<std::int32_t>(cursor[n] - (space.winners + n * list));
+    }
+    if (all.db) all.db[k] = add_bias ? all.db[k] + sum_lanes(bias) : sum_lanes(bias);
+  }
+}
+
+/// Steps through a row as [column, channel].
+struct RowWalk {
+  Index column = 0, channel = 0;
+  void next(Index channels) {
+    if (++channel == channels) {
+      channel = 0;
+      ++column;
+    }
+  }
+};
+
+/// x of kLanes samples and the channels of a chunk: [channel][row][column][16] becomes
+/// [sample][row][column, channel] inside its border, which is zero.
+void to_samples(const WindowGeometry& conv, const Chunk& chunk, const float* x, float* to) {
+  const Border border = border_of_x(conv);
+  const Index elements = conv.w * chunk.count;
+  for (Index h = 0; h < conv.h; ++h) {
+    const float* from = x + (chunk.first * conv.h + h) * conv.w * kGroup;
+    float* row = to + (border.top + h) * chunk.row + border.left * chunk.count;
+    RowWalk walk;
+    for (Index i = 0; i < elements; i += kLanes) {
+      Floats v[kLanes];
+      for (Index j = 0; j < kLanes; ++j) {
+        const bool inside = i + j < elements;
+        v[j] = inside ? load(from + (walk.channel * conv.h * conv.w + walk.column) * kGroup)
+                      : Floats{};
+        if (inside) walk.next(chunk.count);
+      }
+      transpose(v);
+      for (Index n = 0; n < kLanes; ++n) store(row + n * chunk.sample + i, v[n]);
+    }
+  }
+}
+
+/// The way back, without the border.
+void from_samples(const WindowGeometry& conv, const Chunk& chunk, const float* from, float* dx) {
+  const Border border = border_of_x(conv);
+  const Index elements = conv.w * chunk.count;
+  for (Index h = 0; h < conv.h; ++h) {
+    const float* row = from + (border.top + h) * chunk.row + border.left * chunk.count;
+    float* to = dx + (chunk.first * conv.h + h) * conv.w * kGroup;
+    RowWalk walk;
+    for (Index i = 0; i < elements; i += kLanes) {
+      Floats v[kLanes];
+      for (Index n = 0; n < kLanes; ++n) v[n] = load(row + n * chunk.sample + i);
+      transpose(v);
+      for (Index j = 0; j < kLanes && i + j < elements; ++j) {
+        store(to + (walk.channel * conv.h * conv.w + walk.column) * kGroup, v[j]);
+        walk.next(chunk.count);
+      }
+    }
+  }
+}
+
+/// w (K,C,R,S) of a chunk as [output][row][column, channel], zero up to a whole vector.
+void pack_weights(const WindowGeometry& conv, const Chunk& chunk, const float* w, float* packed) {
+  zero(packed, conv.k * conv.kernel_h * chunk.packed_row);
+  for (Index k = 0; k < conv.k; ++k) {
+    for (Index c = 0; c < chunk.count; ++c) {
+      for (Index r = 0; r < conv.kernel_h; ++r) {
+        for (Index s = 0; s < conv.kernel_w; ++s) {
+          packed[(k * conv.kernel_h + r) * chunk.packed_row + s * chunk.count + c] =
+              w[((k * conv.c + chunk.first + c) * conv.kernel_h + r) * conv.kernel_w + s];
+        }
+      }
+    }
+  }
+}
+
+/// The way back for sums, into dw.
+void unpack_sums(const WindowGeometry& conv, const Chunk& chunk, const float* packed, float* dw,
+                 bool add) {
+  for (Index k = 0; k < conv.k; ++k) {
+    for (Index c = 0; c < chunk.count; ++c) {
+      for (Index r = 0; r < conv.kernel_h; ++r) {
+        for (Index s = 0; s < conv.kernel_w; ++s) {
+          const float sum =
+              packed[(k * conv.kernel_h + r) * chunk.packed_row + s * chunk.count + c];
+          float& to = dw[((k * conv.c + chunk.first + c) * conv.kernel_h + r) * conv.kernel_w + s];
+          to = add ? to + sum : sum;
+        }
+      }
+    }
+  }
+}
+
+/// All outputs of kLanes samples for the channels of one chunk.
+void run_chunk(const ConvPoolGradients& all, const Chunk& chunk, const SparseSpace& space,
+               float* sums) {
+  const WindowGeometry& conv = all.conv;
+  const Index list = conv.k * all.pool.p * all.pool.q;
+  const Index patch = conv.kernel_h * chunk.packed_row;
+  for (Index n = 0; n < kLanes; ++n) {
+    Winner* winners = space.winners + n * list;
+    Index first = 0;
+    for (Index k = 0; k < conv.k; ++k) {
+      const Index end = space.list_end[n * conv.k + k];
+      const Task task{.from = winners + first,
+                      .end = winners + end,
+                      .x = space.x + n * chunk.sample,
+                      .dx = all.dx ? space.dx + n * chunk.sample : nullptr,
+                      .weights = space.weights + k * patch,
+                      .sums = sums + k * patch,
+                      .patch = {.x_row = chunk.row, .packed_row = chunk.packed_row}};
+      if (chunk_width(conv) == kWidth<Floats>) {
+        run_kernel<Floats>(chunk.vectors, conv.kernel_h, task);
+      } else {
+        run_kernel<HalfFloats>(chunk.vectors, conv.kernel_h, task);
+      }
+      first = end;
+    }
+  }
+}
+
+/// A place is as many floats as a chunk has channels: turns lists for chunks of `from` into lists
+/// for `to` channels.
+void scale_lists(const WindowGeometry& conv, Index list, Index from, Index to,
+                 const SparseSpace& space) {
+  for (Index n = 0; n < kLanes; ++n) {
+    Winner* winners = space.winners + n * list;
+    Winner* end = winners + space.list_end[n * conv.k + conv.k - 1];
+    for (; winners != end; ++winners)
+      winners->patch = static_cast<std::int32_t>(winners->patch / from * to);
+  }
+}
+
+}  // namespace
+
+void conv_pool_backward_sparse(const ConvPoolGradients& all, void* workspace) {
+  const WindowGeometry& conv = all.conv;
+  const WindowGeometry& pool = all.pool;
+  const SparseSpace space = split(sparse_sizes(conv, pool), workspace);
+  const Index patches = conv.k * conv.kernel_h * chunk_at(conv, 0).packed_row;
+  const Index chunks = (conv.c + chunk_width(conv) - 1) / chunk_width(conv);
+  zero(space.sums, chunks * patches);
+  for (Index group = 0; group < conv.groups; ++group) {
+    for (Index part = 0; part < kGroup; part += kLanes) {
+      list_winners(all, group * conv.k * pool.p * pool.q * kGroup + part,
+                   all.accumulate || group > 0 || part > 0, space);
+      const Index image = group * conv.c * conv.h * conv.w * kGroup + part;
+      const Index scale = chunk_at(conv, 0).count;
+      for (Index number = 0; number < chunks; ++number) {
+        const Chunk chunk = chunk_at(conv, number * chunk_width(conv));
+        if (chunk.count != scale)
+          scale_lists(conv, conv.k * pool.p * pool.q, scale, chunk.count, space);
+        zero(space.x, kLanes * chunk.sample);
+        to_samples(conv, chunk, all.x + image, space.x);
+        if (all.dx) {
+          zero(space.dx, kLanes * chunk.sample);
+          pack_weights(conv, chunk, all.w, space.weights);
+        }
+        run_chunk(all, chunk, space, space.sums + number * patches);
+        if (all.dx) from_samples(conv, chunk, space.dx, all.dx + image);
+      }
+    }
+  }
+  for (Index number = 0; number < chunks; ++number) {
+    unpack_sums(conv, chunk_at(conv, number * chunk_width(conv)), space.sums + number * patches,
+                all.dw, all.accumulate);
+  }
+}
+
+}  // namespace lockstep::cpu::LOCKSTEP_CPU_SET
