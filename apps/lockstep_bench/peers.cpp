@@ -16,6 +16,7 @@
 #include "lockstep/layers/zoo.h"
 
 #include "apps/lockstep_bench/child_process.h"
+#include "apps/lockstep_bench/other_load.h"
 #include "apps/lockstep_bench/report_output.h"
 #include "apps/progress_bar.h"
 #include "apps/setup.h"
@@ -218,6 +219,7 @@ class ModelRun {
     const Peer* const peer = peer_of(row);
     if (peer == nullptr) return;
     Absence absence;
+    const OtherLoad others;
     std::optional<PeerMeasurement> result = measure(*peer, model_, row.cores, samples_, absence);
     if (result && result->parameters != parameters_) {
       absence = {message("its model has ", result->parameters, " parameters, ours ", parameters_),
@@ -225,6 +227,7 @@ class ModelRun {
       result.reset();
     }
     if (!result) return drop(*peer, absence);
+    row.others = std::max(row.others, others.cores());
     row.version = result->version;
     row.epochs.push_back(spread_of(result->epoch_seconds).median);
     row.first_steps.push_back(result->first_step_seconds);

@@ -37,6 +37,7 @@ struct PeersRow {
   std::vector<double> first_steps{};  ///< seconds since the start of the process, one a round
   double peak_rss = 0;                ///< bytes, the highest of the rounds
   double loss = 0;                    ///< of the last round
+  double others = 0;  ///< cores that other processes used, the highest of the rounds
   // Filled by `derive`:
   Spread epoch{};
   double first_step = 0;  ///< median

@@ -30,14 +30,15 @@ void write_model(std::ostream& out, const PeersModel& model) {
       << model.epochs << (model.epochs == 1 ? " epoch" : " epochs") << " a process\n"
       << left("system", width)
       << "  cores   epoch s    lowest   highest    ratio   lowest  highest  first step s   "
-         "peak MB     loss\n";
+         "peak MB     loss  others\n";
   for (const PeersRow& row : model.rows) {
     out << left(row.system, width) << right(std::to_string(row.cores), 7)
         << right(fixed(row.epoch.median, 3), 10) << right(fixed(row.epoch.lowest, 3), 10)
         << right(fixed(row.epoch.highest, 3), 10) << right(ratio_text(row, row.ratio.median), 9)
         << right(ratio_text(row, row.ratio.lowest), 9)
         << right(ratio_text(row, row.ratio.highest), 9) << right(fixed(row.first_step, 2), 14)
-        << right(fixed(row.peak_rss / kMegabyte, 0), 10) << right(fixed(row.loss, 4), 9) << '\n';
+        << right(fixed(row.peak_rss / kMegabyte, 0), 10) << right(fixed(row.loss, 4), 9)
+        << right(fixed(row.others, 2), 8) << '\n';
   }
 }
 
@@ -65,6 +66,8 @@ void write_peers(std::ostream& out, const PeersReport& report) {
       << "'s of the same round and cores\n"
          "first step: since the start of the process, median; peak: memory of the process; loss: "
          "mean over the last epoch\n"
+      << "others: cores that other processes kept busy meanwhile, highest of the rounds; above 0.1 "
+         "such a row says little\n"
       << "PyTorch default: NCHW, as installed; best: channels last, Adam over all tensors at once, "
          "memory kept by\nmalloc, and the BLAS of --blas\n";
   for (const std::string& note : report.notes) out << note << '\n';
@@ -101,6 +104,7 @@ Json peers_event(const PeersReport& report) {
       cells["first_step_seconds"] = row.first_step;
       cells["peak_rss_bytes"] = row.peak_rss;
       cells["loss"] = row.loss;
+      cells["other_processes_cores"] = row.others;
       json["rows"].push_back(cells);
     }
     event["models"].push_back(json);

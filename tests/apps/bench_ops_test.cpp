@@ -171,7 +171,8 @@ TEST_CASE("ops: a short run, JSON and table", "[apps]") {
   REQUIRE(event["rows"].size() >= 2);
   for (const auto& row : event["rows"]) {
     CAPTURE(row.dump());
-    CHECK(contains(row["operation"].get<std::string>(), "relu"));
+    CHECK(contains(row["operation"].get<std::string>() + ' ' + row["shape"].get<std::string>(),
+                   "relu"));
     for (const char* key : {"flops", "bytes", "working_set", "flops_per_second", "bytes_per_second",
                             "bound_seconds", "share_of_bound", "share_of_peak"}) {
       CAPTURE(key);

@@ -8,6 +8,7 @@
 
 #include "apps/golden.h"
 #include "apps/lockstep_bench/child_process.h"
+#include "apps/lockstep_bench/other_load.h"
 #include "apps/lockstep_bench/peers.h"
 #include "apps/process.h"
 #include "apps/training_run.h"
@@ -31,7 +32,8 @@ PeersRow row(const char* system, int cores, std::vector<double> epochs) {
           .epochs = std::move(epochs),
           .first_steps = {0.5, 0.25, 1},
           .peak_rss = 64e6,
-          .loss = 0.25};
+          .loss = 0.25,
+          .others = 0.5};
 }
 
 PeersReport report() {
@@ -114,6 +116,7 @@ TEST_CASE("peers: the JSON", "[apps]") {
   CHECK(rows[1]["epoch_seconds"]["highest"] == 9);
   CHECK(rows[1]["rounds"].size() == 3);
   CHECK(rows[1]["peak_rss_bytes"] == 64e6);
+  CHECK(rows[1]["other_processes_cores"] == 0.5);
   CHECK(event["models"][1]["warm_up_epochs"] == 1);
 }
 
@@ -176,6 +179,14 @@ TEST_CASE("peers: another program's output, exit code and environment", "[apps]"
   CHECK(run_child({"sh", "-c", "kill -9 $$"}).code == 137);
   CHECK(last_line("").empty());
   CHECK(last_line("a\nb\n\n") == "b");
+}
+
+TEST_CASE("peers: processor time that was not idle", "[apps]") {
+  std::istringstream stat("cpu  1 20 300 4000 50000 600000 7000000 80000000 5 5\ncpu0 1 1 1 1\n");
+  CHECK(busy_ticks(stat) == 87600321);
+  std::istringstream other("nothing like it");
+  CHECK(busy_ticks(other) == 0);
+  CHECK(OtherLoad().cores() >= 0);
 }
 
 TEST_CASE("peers: a peer that prints the figures is measured beside us", "[apps]") {
