@@ -71,6 +71,17 @@ Index pack_phase(const WindowGeometry& g, const PhaseAxis& vertical, const Phase
   return taps;
 }
 
+/// The places of a phase that no output touches.
+void clear(const TapSum& sum, Index rows, float* out) {
+  for (Index i = 0; i < sum.outputs; ++i) {
+    for (Index row = 0; row < rows; ++row) {
+      float* to = out + i * sum.out_channel + row * sum.out_row;
+      for (Index column = 0; column < sum.columns; ++column)
+        __builtin_memset(to + column * sum.out_column, 0, sizeof(float) * kGroup);
+    }
+  }
+}
+
 /// dx of one group; `image` is dy with its border.
 void data_phases(const WindowGeometry& g, const Image& in, const Border& border, const float* image,
                  const float* w, float* dx, const Workspace& space) {
@@ -93,6 +104,10 @@ void data_phases(const WindowGeometry& g, const Image& in, const Border& border,
                        .out_row = g.stride_h * g.w * kGroup,
                        .out_column = g.stride_w * kGroup};
       float* to = dx + (h * g.w + v) * kGroup;
+      if (taps == 0) {
+        clear(sum, vertical.places, to);
+        continue;
+      }
       for (Index row = 0; row < vertical.places; ++row) {
         for (int part = 0; part < kParts; ++part) {
           sum_rows(sum, 1, image + part * in.h * in.row + row * sum.in_row,

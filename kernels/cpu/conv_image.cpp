@@ -20,6 +20,10 @@ std::size_t weight_bytes(const WindowGeometry& g) {
                         static_cast<std::size_t>(g.k * g.c * g.kernel_h * g.kernel_w));
 }
 
+std::size_t bias_bytes(const WindowGeometry& g) {
+  return round_to_lines(sizeof(Floats) * static_cast<std::size_t>(g.k));
+}
+
 std::size_t image_bytes(const WindowGeometry& g) {
   const Image x = channels_of_rows(g.c, g.h, g.w, border_of_x(g));
   const Image dy = channels_of_rows(g.k, g.p, g.q, border_of_dy(g));
@@ -71,15 +75,16 @@ Index x_tap_offsets(const WindowGeometry& g, const Image& image, Index* offsets)
 }
 
 std::size_t conv_workspace_bytes(const WindowGeometry& g) {
-  return offset_bytes(g) + weight_bytes(g) + image_bytes(g);
+  return offset_bytes(g) + weight_bytes(g) + bias_bytes(g) + image_bytes(g);
 }
 
 Workspace split_workspace(const WindowGeometry& g, void* workspace) {
   auto* bytes = static_cast<unsigned char*>(workspace);
   auto* weights = bytes + offset_bytes(g);
-  auto* image = weights + weight_bytes(g);
+  auto* bias = weights + weight_bytes(g);
+  auto* image = bias + bias_bytes(g);
   return {reinterpret_cast<Index*>(bytes), reinterpret_cast<float*>(weights),
-          reinterpret_cast<float*>(image)};
+          reinterpret_cast<float*>(bias), reinterpret_cast<float*>(image)};
 }
 
 }  // namespace lockstep::cpu::LOCKSTEP_CPU_SET

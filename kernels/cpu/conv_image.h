@@ -86,6 +86,7 @@ Index x_tap_offsets(const WindowGeometry& g, const Image& image, Index* offsets)
 struct Workspace {
   Index* offsets;  ///< where each tap reads, relative to the first
   float* weights;  ///< packed for the tiles; or a vector of sums for each weight
+  float* bias;     ///< a vector for each output
   float* image;    ///< one group's x or dy with its border
 };
 

@@ -63,48 +63,57 @@ constexpr int kMostVectors = 12;
 /// Vectors of a row of the kernel: 5 columns of a vector's channels.
 constexpr int kMostInRow = 5;
 
-/// Some rows of a kernel's patch: floats from row to row in x, and in packed weights or sums.
-struct Patch {
-  Index x_row, packed_row;
+/// What one output of one sample works on: its winners, x or dx, and of some rows of the kernel
+/// what is packed, sums or weights.
+struct Task {
+  const Winner* from;
+  const Winner* end;
+  float* image;
+  float* packed;
+  Index image_row, packed_row;
 };
 
 // These two are functions of their own so that the loops have all registers to themselves.
 template <class V, int rows, int vectors>
-[[gnu::noinline]] void add_to_weights(const Winner* from, const Winner* end, const float* x,
-                                      Patch patch, float* sums) {
+[[gnu::noinline]] void add_to_sums(const Task& task) {
   V total[rows][vectors];
   for (int r = 0; r < rows; ++r) {
     for (int v = 0; v < vectors; ++v)
-      total[r][v] = load_as<V>(sums + r * patch.packed_row + v * kWidth<V>);
+      total[r][v] = load_as<V>(task.packed + r * task.packed_row + v * kWidth<V>);
   }
-  for (; from != end; ++from) {
-    const float* row = x + from->patch;
-    const V gradient = from->gradient - V{};
+  const Index step = task.image_row;
+  const float* x = task.image;
+  const Winner* const end = task.end;
+  for (const Winner* winner = task.from; winner != end; ++winner) {
+    const float* row = x + winner->patch;
+    const V gradient = winner->gradient - V{};
 #pragma GCC unroll 12
-    for (int r = 0; r < rows; ++r, row += patch.x_row) {
+    for (int r = 0; r < rows; ++r, row += step) {
 #pragma GCC unroll 12
       for (int v = 0; v < vectors; ++v) total[r][v] += gradient * load_as<V>(row + v * kWidth<V>);
     }
   }
   for (int r = 0; r < rows; ++r) {
     for (int v = 0; v < vectors; ++v)
-      store_as(sums + r * patch.packed_row + v * kWidth<V>, total[r][v]);
+      store_as(task.packed + r * task.packed_row + v * kWidth<V>, total[r][v]);
   }
 }
 
 template <class V, int rows, int vectors>
-[[gnu::noinline]] void add_to_data(const Winner* from, const Winner* end, float* dx, Patch patch,
-                                   const float* weights) {
+[[gnu::noinline]] void add_to_data(const Task& task) {
   V weight[rows][vectors];
   for (int r = 0; r < rows; ++r) {
     for (int v = 0; v < vectors; ++v)
-      weight[r][v] = load_as<V>(weights + r * patch.packed_row + v * kWidth<V>);
+      weight[r][v] = load_as<V>(task.packed + r * task.packed_row + v * kWidth<V>);
   }
-  for (; from != end; ++from) {
-    float* row = dx + from->patch;
-    const V gradient = from->gradient - V{};
+  const Index step = task.image_row;
+  float* dx = task.image;
+  const Winner* const end = task.end;
+  for (const Winner* winner = task.from; winner != end; ++winner) {
+    float* row = dx + winner->patch;
+    const V gradient = winner->gradient - V{};
 #pragma GCC unroll 12
-    for (int r = 0; r < rows; ++r, row += patch.x_row) {
+    for (int r = 0; r < rows; ++r, row += step) {
 #pragma GCC unroll 12
       for (int v = 0; v < vectors; ++v) {
         float* to = row + v * kWidth<V>;
@@ -114,48 +123,33 @@ template <class V, int rows, int vectors>
   }
 }
 
-/// What one output of one sample works on; weights and sums are [rows][packed_row].
-struct Task {
-  const Winner* from;
-  const Winner* end;
-  const float* x;
-  float* dx;  ///< null: nobody needs it
-  const float* weights;
-  float* sums;
-  Patch patch;
-};
+enum class Gradient { weights, data };
 
-template <class V, int rows, int vectors>
-void run_rows(const Task& task) {
-  add_to_weights<V, rows, vectors>(task.from, task.end, task.x, task.patch, task.sums);
-  if (task.dx != nullptr) {
-    add_to_data<V, rows, vectors>(task.from, task.end, task.dx, task.patch, task.weights);
-  }
-}
-
-template <class V, int vectors, int rows>
-void run_any_rows(Index wanted, const Task& task) {
+template <class V, Gradient of, int vectors, int rows>
+void run_rows(Index wanted, const Task& task) {
   if constexpr (rows > 1) {
-    if (wanted < rows) return run_any_rows<V, vectors, rows - 1>(wanted, task);
+    if (wanted < rows) return run_rows<V, of, vectors, rows - 1>(wanted, task);
   }
-  run_rows<V, rows, vectors>(task);
+  if constexpr (of == Gradient::weights) {
+    add_to_sums<V, rows, vectors>(task);
+  } else {
+    add_to_data<V, rows, vectors>(task);
+  }
 }
 
-/// All rows of the kernel, as many at once as fit the registers.
-template <class V, int vectors = kMostInRow>
+/// All rows of the kernel, as many at once as fit the registers; a row has `wanted` vectors.
+template <class V, Gradient of, int vectors = kMostInRow>
 void run_kernel(Index wanted, Index rows, Task task) {
   if constexpr (vectors > 1) {
-    if (wanted < vectors) return run_kernel<V, vectors - 1>(wanted, rows, task);
+    if (wanted < vectors) return run_kernel<V, of, vectors - 1>(wanted, rows, task);
   }
   constexpr int kFit = kMostVectors / vectors;
   constexpr int kRows = kFit < 5 ? kFit : 5;
   while (rows > 0) {
     const Index here = smaller(rows, kRows);
-    run_any_rows<V, vectors, kRows>(here, task);
-    task.x += here * task.patch.x_row;
-    if (task.dx != nullptr) task.dx += here * task.patch.x_row;
-    task.weights += here * task.patch.packed_row;
-    task.sums += here * task.patch.packed_row;
+    run_rows<V, of, vectors, kRows>(here, task);
+    task.image += here * task.image_row;
+    task.packed += here * task.packed_row;
     rows -= here;
   }
 }
@@ -385,31 +379,24 @@ void unpack_sums(const WindowGeometry& conv, const Chunk& chunk, const float* pa
   }
 }
 
-/// All outputs of kLanes samples for the channels of one chunk.
-void run_chunk(const ConvPoolGradients& all, const Chunk& chunk, const SparseSpace& space,
-               float* sums) {
-  const WindowGeometry& conv = all.conv;
-  const Index list = conv.k * all.pool.p * all.pool.q;
-  const Index patch = conv.kernel_h * chunk.packed_row;
-  for (Index n = 0; n < kLanes; ++n) {
-    Winner* winners = space.winners + n * list;
-    Index first = 0;
-    for (Index k = 0; k < conv.k; ++k) {
-      const Index end = space.list_end[n * conv.k + k];
-      const Task task{.from = winners + first,
-                      .end = winners + end,
-                      .x = space.x + n * chunk.sample,
-                      .dx = all.dx ? space.dx + n * chunk.sample : nullptr,
-                      .weights = space.weights + k * patch,
-                      .sums = sums + k * patch,
-                      .patch = {.x_row = chunk.row, .packed_row = chunk.packed_row}};
-      if (chunk_width(conv) == kWidth<Floats>) {
-        run_kernel<Floats>(chunk.vectors, conv.kernel_h, task);
-      } else {
-        run_kernel<HalfFloats>(chunk.vectors, conv.kernel_h, task);
-      }
-      first = end;
+/// One gradient of one sample, all outputs, for the channels of one chunk.
+template <Gradient of>
+void run_sample(const WindowGeometry& conv, const Chunk& chunk, const Winner* winners,
+                const std::int32_t* list_end, float* image, float* packed) {
+  Index first = 0;
+  for (Index k = 0; k < conv.k; ++k) {
+    const Task task{.from = winners + first,
+                    .end = winners + list_end[k],
+                    .image = image,
+                    .packed = packed + k * conv.kernel_h * chunk.packed_row,
+                    .image_row = chunk.row,
+                    .packed_row = chunk.packed_row};
+    if (chunk_width(conv) == kWidth<Floats>) {
+      run_kernel<Floats, of>(chunk.vectors, conv.kernel_h, task);
+    } else {
+      run_kernel<HalfFloats, of>(chunk.vectors, conv.kernel_h, task);
     }
+    first = list_end[k];
   }
 }
 
@@ -433,6 +420,7 @@ void conv_pool_backward_sparse(const ConvPoolGradients& all, void* workspace) {
   const SparseSpace space = split(sparse_sizes(conv, pool), workspace);
   const Index patches = conv.k * conv.kernel_h * chunk_at(conv, 0).packed_row;
   const Index chunks = (conv.c + chunk_width(conv) - 1) / chunk_width(conv);
+  const Index list = conv.k * pool.p * pool.q;
   zero(space.sums, chunks * patches);
   for (Index group = 0; group < conv.groups; ++group) {
     for (Index part = 0; part < kGroup; part += kLanes) {
@@ -442,15 +430,22 @@ void conv_pool_backward_sparse(const ConvPoolGradients& all, void* workspace) {
       const Index scale = chunk_at(conv, 0).count;
       for (Index number = 0; number < chunks; ++number) {
         const Chunk chunk = chunk_at(conv, number * chunk_width(conv));
-        if (chunk.count != scale)
-          scale_lists(conv, conv.k * pool.p * pool.q, scale, chunk.count, space);
+        if (chunk.count != scale) scale_lists(conv, list, scale, chunk.count, space);
         zero(space.x, kLanes * chunk.sample);
         to_samples(conv, chunk, all.x + image, space.x);
         if (all.dx) {
           zero(space.dx, kLanes * chunk.sample);
           pack_weights(conv, chunk, all.w, space.weights);
         }
-        run_chunk(all, chunk, space, space.sums + number * patches);
+        for (Index n = 0; n < kLanes; ++n) {
+          const Winner* winners = space.winners + n * list;
+          const std::int32_t* ends = space.list_end + n * conv.k;
+          run_sample<Gradient::weights>(conv, chunk, winners, ends, space.x + n * chunk.sample,
+                                        space.sums + number * patches);
+          if (all.dx == nullptr) continue;
+          run_sample<Gradient::data>(conv, chunk, winners, ends, space.dx + n * chunk.sample,
+                                     space.weights);
+        }
         if (all.dx) from_samples(conv, chunk, space.dx, all.dx + image);
       }
     }

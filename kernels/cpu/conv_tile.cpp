@@ -4,81 +4,89 @@
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 namespace {
 
-/// Some taps of a sum, for one tile of outputs and one row. Where taps have been added before,
-/// `out` holds them.
+/// Some taps of a sum, at least one, for one tile of outputs and one row. The sums start from
+/// vectors in memory: the bias, or what taps before these have added up to.
 struct RowPart {
   Index taps;
   const Index* offset;
   const float* weights;
-  const float* bias;
-  bool begun;
+  Index start_output, start_column;
   Index columns;
   Index in_column, out_column, out_channel;
 };
 
 /// `dense`: columns of `in` lie side by side.
 template <bool dense, int outputs, int columns>
-void tile(const RowPart& part, const float* in, float* out) {
+void tile(const RowPart& part, const float* in, const float* start, float* out) {
   const Index in_step = dense ? kLanes : part.in_column;
-  const Index out_step = part.out_column;
+  const Index start_output = part.start_output;
+  const Index start_column = part.start_column;
   Floats total[outputs][columns];
+#pragma GCC unroll 8
   for (int i = 0; i < outputs; ++i) {
-    for (int j = 0; j < columns; ++j) {
-      total[i][j] =
-          part.begun ? load(out + i * part.out_channel + j * out_step) : broadcast(part.bias[i]);
-    }
+#pragma GCC unroll 12
+    for (int j = 0; j < columns; ++j)
+      total[i][j] = load(start + i * start_output + j * start_column);
   }
-  const Index taps = part.taps;
   const float* weights = part.weights;
-  for (Index t = 0; t < taps; ++t) {
-    const float* from = in + part.offset[t];
+  const Index* offset = part.offset;
+  const Index* const end = offset + part.taps;
+  do {  // so that the sums never leave the registers
+    const float* from = in + *offset;
     Floats value[columns];
 #pragma GCC unroll 12
     for (int j = 0; j < columns; ++j) value[j] = load(from + j * in_step);
 #pragma GCC unroll 8
     for (int i = 0; i < outputs; ++i) {
-      const Floats weight = broadcast(weights[t * outputs + i]);
+      const Floats weight = broadcast(weights[i]);
 #pragma GCC unroll 12
       for (int j = 0; j < columns; ++j) total[i][j] += value[j] * weight;
     }
-  }
+    weights += outputs;
+  } while (++offset != end);
+  const Index out_step = part.out_column;
+  const Index out_channel = part.out_channel;
+#pragma GCC unroll 8
   for (int i = 0; i < outputs; ++i) {
-    for (int j = 0; j < columns; ++j) store(out + i * part.out_channel + j * out_step, total[i][j]);
+#pragma GCC unroll 12
+    for (int j = 0; j < columns; ++j) store(out + i * out_channel + j * out_step, total[i][j]);
   }
 }
 
 template <bool dense, int outputs, int columns = tile_columns(outputs)>
-void tile_of_columns(Index wanted, const RowPart& part, const float* in, float* out) {
+void tile_of_columns(Index wanted, const RowPart& part, const float* in, const float* start,
+                     float* out) {
   if constexpr (columns > 1) {
     if (wanted < columns) {
-      return tile_of_columns<dense, outputs, columns - 1>(wanted, part, in, out);
+      return tile_of_columns<dense, outputs, columns - 1>(wanted, part, in, start, out);
     }
   }
-  tile<dense, outputs, columns>(part, in, out);
+  tile<dense, outputs, columns>(part, in, start, out);
 }
 
 /// The columns of a row, in tiles of nearly equal widths.
 template <bool dense, int outputs>
-void row_of_tiles(const RowPart& part, const float* in, float* out) {
+void row_of_tiles(const RowPart& part, const float* in, const float* start, float* out) {
   constexpr Index kColumns = tile_columns(outputs);
   Index done = 0;
   for (Index tiles = (part.columns + kColumns - 1) / kColumns; tiles > 0; --tiles) {
     const Index width = (part.columns - done + tiles - 1) / tiles;
     tile_of_columns<dense, outputs>(width, part, in + done * part.in_column,
-                                    out + done * part.out_column);
+                                    start + done * part.start_column, out + done * part.out_column);
     done += width;
   }
 }
 
 template <int outputs = kMostTileOutputs>
-void row_of_outputs(Index wanted, const RowPart& part, const float* in, float* out) {
+void row_of_outputs(Index wanted, const RowPart& part, const float* in, const float* start,
+                    float* out) {
   if constexpr (outputs > 1) {
-    if (wanted < outputs) return row_of_outputs<outputs - 1>(wanted, part, in, out);
+    if (wanted < outputs) return row_of_outputs<outputs - 1>(wanted, part, in, start, out);
   }
   if (part.in_column == kLanes) {
-    row_of_tiles<true, outputs>(part, in, out);
+    row_of_tiles<true, outputs>(part, in, start, out);
   } else {
-    row_of_tiles<false, outputs>(part, in, out);
+    row_of_tiles<false, outputs>(part, in, start, out);
   }
 }
 
@@ -94,6 +102,7 @@ TapSum forward_sum(const WindowGeometry& g, const Image& in, const float* w, con
       for (Index i = 0; i < outputs; ++i) *packed++ = w[(k + i) * taps + t];
     }
   }
+  for (Index k = 0; b && k < g.k; ++k) store(space.bias + k * kLanes, broadcast(b[k]));
   return {.taps = taps,
           .outputs = g.k,
           .columns = g.q,
@@ -101,7 +110,7 @@ TapSum forward_sum(const WindowGeometry& g, const Image& in, const float* w, con
               cached_taps(g.kernel_h + (rows - 1) * g.stride_h, in.w, g.kernel_h * g.kernel_w),
           .offset = space.offsets,
           .weights = space.weights,
-          .bias = b,
+          .bias = b ? space.bias : nullptr,
           .in_row = g.stride_h * in.row,
           .in_column = g.stride_w * kLanes,
           .out_channel = 0,
@@ -111,19 +120,22 @@ TapSum forward_sum(const WindowGeometry& g, const Image& in, const float* w, con
 
 void sum_tile(const TapSum& sum, Index output, Index first, Index rows, const float* in,
               float* out) {
-  static constexpr float kNoBias[kMostTileOutputs] = {};
+  alignas(64) static constexpr float kNoBias[kLanes] = {};
   const Index outputs = tile_outputs(sum.outputs, output);
+  const bool begun = first > 0;
+  const bool biased = sum.bias != nullptr;
   const RowPart part{.taps = smaller(sum.taps - first, sum.taps_at_once),
                      .offset = sum.offset + first,
                      .weights = sum.weights + output * sum.taps + first * outputs,
-                     .bias = sum.bias ? sum.bias + output : kNoBias,
-                     .begun = first > 0,
+                     .start_output = begun ? sum.out_channel : (biased ? kLanes : 0),
+                     .start_column = begun ? sum.out_column : 0,
                      .columns = sum.columns,
                      .in_column = sum.in_column,
                      .out_column = sum.out_column,
                      .out_channel = sum.out_channel};
-  for (Index row = 0; row < rows; ++row) {
-    row_of_outputs(outputs, part, in + row * sum.in_row, out + row * sum.out_row);
+  const float* bias = biased ? sum.bias + output * kLanes : kNoBias;
+  for (Index row = 0; row < rows; ++row, in += sum.in_row, out += sum.out_row) {
+    row_of_outputs(outputs, part, in, begun ? out : bias, out);
   }
 }
 

@@ -20,13 +20,13 @@
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 
-/// Distances are in floats.
+/// At least one tap. Distances are in floats.
 struct TapSum {
   Index taps, outputs, columns;
   Index taps_at_once;    ///< of which the input stays in the cache
   const Index* offset;   ///< (taps)
   const float* weights;  ///< [tiles of outputs][taps][outputs of the tile]
-  const float* bias;     ///< (outputs) or null
+  const float* bias;     ///< [outputs][lanes] or null
   Index in_row, in_column;
   Index out_channel, out_row, out_column;
 };
