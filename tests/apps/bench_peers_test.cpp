@@ -1,5 +1,6 @@
 // lockstep_bench peers: options, figures and reports from fixed times, and short runs beside a
 // peer that is a shell script.
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -167,11 +168,17 @@ TEST_CASE("peers: options", "[apps]") {
 }
 
 TEST_CASE("peers: another program's output, exit code and environment", "[apps]") {
+  setenv("LOCKSTEP_PEER_KEPT", "kept", 1);
+  setenv("LOCKSTEP_PEER_TEST", "old", 1);
   const ChildResult shell =
-      run_child({"sh", "-c", "echo $LOCKSTEP_PEER_TEST; echo first >&2; echo last >&2; exit 3"},
+      run_child({"sh", "-c",
+                 "echo $LOCKSTEP_PEER_KEPT $LOCKSTEP_PEER_TEST; echo first >&2; echo last >&2; "
+                 "env | grep -c '^LOCKSTEP_PEER_TEST='; exit 3"},
                 {{"LOCKSTEP_PEER_TEST", "a value"}});
+  unsetenv("LOCKSTEP_PEER_KEPT");
+  unsetenv("LOCKSTEP_PEER_TEST");
   CHECK(shell.code == 3);
-  CHECK(shell.out == "a value\n");
+  CHECK(shell.out == "kept a value\n1\n");
   CHECK(last_line(shell.err) == "last");
   const ChildResult missing = run_child({"/no/such/program"});
   CHECK(missing.code == 127);
