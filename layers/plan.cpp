@@ -98,8 +98,9 @@ bool plan_can_span_shards(const Context& context, const Sequential& model,
 }
 
 std::int64_t block_samples(const Context& context, const Sequential& model,
-                           const Shape& input_sample, std::int64_t shard_samples) {
-  return context.on_cpu() ? cpu_block_samples(model, input_sample, shard_samples) : shard_samples;
+                           const Shape& input_sample, std::int64_t shard_samples, bool fuse) {
+  return context.on_cpu() ? cpu_block_samples(model, input_sample, shard_samples, fuse)
+                          : shard_samples;
 }
 
 Plan::Plan(Context& context, const Sequential& model, const ParameterLayout& layout,

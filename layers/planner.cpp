@@ -146,16 +146,19 @@ Blueprint make_blueprint(const Sequential& model, const std::vector<Unit>& units
 }
 
 std::int64_t cpu_block_samples(const Sequential& model, const Shape& input_sample,
-                               std::int64_t shard_samples) {
+                               std::int64_t shard_samples, bool fuse) {
   constexpr std::int64_t kBudgetBytes = std::int64_t{512} << 10;
+  constexpr std::int64_t kLargeGroups = 4;
   const BlockForm form = block_form(DeviceKind::cpu);
-  const Blueprint group =
-      make_blueprint(model, single_units(model), input_sample, form.group, form, true);
+  const std::vector<Unit> units =
+      fuse ? fused_units(Context(Device{}), model, input_sample, form.group) : single_units(model);
+  const Blueprint group = make_blueprint(model, units, input_sample, form.group, form, true);
   const auto group_bytes =
       std::max<std::int64_t>(1, static_cast<std::int64_t>(group.memory.size()));
-  const std::int64_t fitting = kBudgetBytes / group_bytes * form.group;
+  const std::int64_t fitting = kBudgetBytes / group_bytes;
+  const std::int64_t groups = fitting > 0 ? fitting : kLargeGroups;
   const std::int64_t shard = round_up(std::max<std::int64_t>(1, shard_samples), form.group);
-  return std::clamp(fitting, form.group, shard);
+  return std::min(groups * form.group, shard);
 }
 
 }  // namespace lockstep

@@ -59,7 +59,7 @@ Plan& Evaluator::plan_for(const Dataset& data) {
   const std::int64_t soft_classes = data.soft_classes();
   if (plan_ == nullptr || plan_soft_classes_ != soft_classes) {
     const std::int64_t block =
-        block_samples(context_, model_, data.sample_shape(), kEvaluationChunk);
+        block_samples(context_, model_, data.sample_shape(), kEvaluationChunk, fuse_);
     plan_ = std::make_unique<Plan>(
         context_, model_, layout_, data.sample_shape(),
         PlanOptions{.block = block, .soft_classes = soft_classes, .fuse = fuse_}, params_, nullptr);

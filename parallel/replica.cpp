@@ -77,12 +77,12 @@ void Replica::set_parameters(const std::vector<float>& params) {
 }
 
 void Replica::begin(const Dataset& train, const Sharding& sharding, Communicator& communicator) {
-  PlanOptions options{
-      .block = block_samples(context_, setup_.model, train.sample_shape(), sharding.shard_samples),
-      .training = true,
-      .seed = setup_.seed,
-      .soft_classes = train.soft_classes(),
-      .fuse = setup_.fuse};
+  PlanOptions options{.block = block_samples(context_, setup_.model, train.sample_shape(),
+                                             sharding.shard_samples, setup_.fuse),
+                      .training = true,
+                      .seed = setup_.seed,
+                      .soft_classes = train.soft_classes(),
+                      .fuse = setup_.fuse};
   *graph_ = {};
   plan_.reset();
   shards_at_once_ = 1;

@@ -19,9 +19,14 @@ constexpr std::uint64_t kSeed = 17;
 /// Compares the plan's loss and up to 40 coordinates of every parameter's gradient. Float32 against
 /// double: the loss within 1e-5, a gradient within 1e-4 of the largest of its tensor (float32 sums
 /// over a few hundred terms).
-void check_gradients(const Sequential& model, const Batch& batch, std::int64_t block) {
+void check_gradients(const Sequential& model, const Batch& batch, std::int64_t block, bool fuse) {
+  INFO("fused " << fuse);
   Rig rig(model, batch.sample,
-          {.block = block, .training = true, .seed = kSeed, .soft_classes = batch.soft_classes});
+          {.block = block,
+           .training = true,
+           .seed = kSeed,
+           .soft_classes = batch.soft_classes,
+           .fuse = fuse});
   const double loss = rig.run(batch);
 
   std::vector<double> params(rig.params.data(), rig.params.data() + rig.layout.size());
@@ -54,6 +59,10 @@ void check_gradients(const Sequential& model, const Batch& batch, std::int64_t b
       CHECK(std::abs(grad[static_cast<std::int64_t>(i) * stride] - wanted[i]) < 1e-4 * largest);
     }
   }
+}
+
+void check_gradients(const Sequential& model, const Batch& batch, std::int64_t block) {
+  for (const bool fuse : {true, false}) check_gradients(model, batch, block, fuse);
 }
 
 }  // namespace

@@ -164,11 +164,16 @@ TEST_CASE("a plan wants the layout and the arenas of its model", "[layers]") {
 }
 
 TEST_CASE("a plan describes itself", "[layers]") {
-  Rig rig(zoo::article(), {1, 28, 28}, {.block = 16, .training = true});
+  Rig rig(zoo::article(), {1, 28, 28}, {.block = 16, .training = true, .fuse = false});
   const std::string text = rig.plan.describe();
   CHECK(contains(text, "conv_2"));
   CHECK(contains(text, "(16, 16, 14, 14)"));
   CHECK(contains(text, "n16"));
   CHECK(contains(text, "in place"));
   CHECK(contains(text, "block of 16 samples"));
+
+  // Neighbours that one operation computes are one line; what lay between them is nowhere.
+  Rig fused(zoo::article(), {1, 28, 28}, {.block = 16, .training = true});
+  CHECK(contains(fused.plan.describe(), "conv_2+pool_2"));
+  CHECK_FALSE(contains(fused.plan.describe(), "(16, 16, 14, 14)"));
 }
