@@ -7,6 +7,7 @@
 #include "lockstep/core/context.h"
 
 #include "apps/lockstep_bench/operations.h"
+#include "apps/lockstep_bench/other_load.h"
 #include "apps/lockstep_bench/report_output.h"
 #include "apps/progress_bar.h"
 
@@ -53,6 +54,7 @@ ExitCode run_ops(const OpsOptions& options) {
   }
   const auto total = static_cast<std::int64_t>(operations.size()) * options.rounds;
   std::int64_t done = 0;
+  const OtherLoad others;
   for (int round = 0; round < options.rounds; ++round) {
     meter.measure();
     for (std::size_t i = 0; i < operations.size(); ++i) {
@@ -62,6 +64,7 @@ ExitCode run_ops(const OpsOptions& options) {
     }
   }
   bar.erase();
+  report.others = others.cores();
   report.machine = meter.machine();
   derive(report);
   if (human) write_ops(std::cout, report);

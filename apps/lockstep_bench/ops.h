@@ -35,6 +35,7 @@ struct OpsRow {
 struct OpsReport {
   std::string set;  ///< instruction set
   int rounds = 0;
+  double others = 0;  ///< cores that other processes kept busy meanwhile
   Machine machine{};
   std::vector<OpsRow> rows{};
 };

@@ -34,7 +34,7 @@ void derive(OpsReport& report) {
 
 void write_ops(std::ostream& out, const OpsReport& report) {
   out << "ops: cpu (" << report.set << "), one thread; medians of " << report.rounds
-      << " interleaved rounds\n"
+      << " interleaved rounds; others kept " << fixed(report.others, 2) << " cores busy\n"
       << "multiply-adds in registers: " << fixed(report.machine.peak / 1e9, 1) << " GFLOP/s\n"
       << "a = b + s * c by working set:";
   for (const MemoryLevel& level : report.machine.levels) {
@@ -76,6 +76,7 @@ Json ops_event(const OpsReport& report) {
   event["processor"] = report.set;
   event["threads"] = 1;
   event["rounds"] = report.rounds;
+  event["other_processes_cores"] = report.others;
   event["peak_flops_per_second"] = report.machine.peak;
   event["bandwidth"] = Json::array();
   for (const MemoryLevel& level : report.machine.levels) {

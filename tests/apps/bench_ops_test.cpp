@@ -27,6 +27,7 @@ namespace {
 OpsReport report() {
   OpsReport report{.set = "avx2",
                    .rounds = 3,
+                   .others = 0.25,
                    .machine = {.peak = 1e11, .levels = {{1024, 2e11}, {4 << 20, 5e10}}},
                    .rows = {{.operation = "conv2d_forward",
                              .shape = "8->16",
@@ -86,6 +87,7 @@ TEST_CASE("ops: the JSON has every figure", "[apps]") {
   CHECK(event["schema"] == 1);
   CHECK(event["event"] == "ops");
   CHECK(event["processor"] == "avx2");
+  CHECK(event["other_processes_cores"] == 0.25);
   CHECK(event["peak_flops_per_second"] == 1e11);
   CHECK(event["bandwidth"][1]["working_set"] == 4 << 20);
   CHECK(event["bandwidth"][1]["bytes_per_second"] == 5e10);
