@@ -63,7 +63,7 @@ std::vector<std::string> environment_with(const std::vector<Setting>& settings) 
     });
     if (!replaced) all.push_back(text);
   }
-  for (const auto& [name, value] : settings) all.push_back(name + '=' + value);
+  for (const auto& [name, value] : settings) all.push_back(message(name, '=', value));
   return all;
 }
 
