@@ -45,7 +45,8 @@ inline constexpr int kFusedShards = 64;
                                       const Window& pool, const Shape& x, const Shape& w);
 
 /// y = maxpool(relu(conv(x, w) + b)), without relu unless `relu`. Overwrites y (N,K,P,Q) and,
-/// unless its data is null, argmax of the same shape, as pool.h says. `b` may have null data.
+/// unless its data is null, argmax of the same shape, as pool.h says. `b` may have null data. On a
+/// CPU an infinity in x may become NaN, in all windows whose sums it could reach.
 void conv_pool_forward(Context& context, const Window& conv, const Window& pool, bool relu,
                        ConstFloatView x, ConstFloatView w, ConstFloatView b, FloatView y,
                        View<std::uint8_t> argmax);

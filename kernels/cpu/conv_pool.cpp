@@ -1,7 +1,8 @@
 // Convolution [+ ReLU] + max-pooling on groups of 16 samples, without a map between them.
 //
-// Forward, the rows of the convolution that one row of windows needs are computed for a tile of
-// outputs, pooled while they are in the first-level cache, and forgotten:
+// Forward, unless Winograd's way pays (conv_pool_winograd.cpp), the rows of the convolution that
+// one row of windows needs are computed for a tile of outputs, pooled while they are in the
+// first-level cache, and forgotten:
 //
 //   x, a vector of samples          rows of a tile        y, argmax
 //   +----------------------+        +-----------+         +------+
@@ -30,8 +31,9 @@ Index row_floats(const WindowGeometry& conv, const WindowGeometry& pool) {
   return conv.k * pool.kernel_h * conv.q * kLanes;
 }
 
-void forward(const WindowGeometry& conv, const WindowGeometry& pool, bool relu, const float* x,
-             const float* w, const float* b, float* y, std::uint8_t* argmax, void* workspace) {
+void forward_direct(const WindowGeometry& conv, const WindowGeometry& pool, bool relu,
+                    const float* x, const float* w, const float* b, float* y, std::uint8_t* argmax,
+                    void* workspace) {
   auto* rows = static_cast<float*>(workspace);
   const Workspace space = split_workspace(conv, rows + row_floats(conv, pool));
   const Border border = border_of_x(conv);
@@ -134,6 +136,22 @@ void backward_dense(const ConvPoolGradients& all, void* workspace) {
   sum_vectors(conv.k * taps, space.weights, all.dw, all.accumulate);
 }
 
+/// Winograd's transforms cost a patch about as much as six channels' multiplications do less.
+bool winograd_pays(const WindowGeometry& conv, const WindowGeometry& pool) {
+  constexpr Index kChannels = 6;
+  return conv.kernel_h == 3 && conv.kernel_w == 3 && conv.stride_h == 1 && conv.stride_w == 1 &&
+         is_2x2(pool) && conv.c >= kChannels && conv.k >= kChannels;
+}
+
+void forward(const WindowGeometry& conv, const WindowGeometry& pool, bool relu, const float* x,
+             const float* w, const float* b, float* y, std::uint8_t* argmax, void* workspace) {
+  if (winograd_pays(conv, pool)) {
+    conv_pool_forward_winograd(conv, pool, relu, x, w, b, y, argmax, workspace);
+  } else {
+    forward_direct(conv, pool, relu, x, w, b, y, argmax, workspace);
+  }
+}
+
 void backward(const WindowGeometry& conv, const WindowGeometry& pool, bool relu, const float* x,
               const float* w, const float* y, const std::uint8_t* argmax, const float* dy,
               float* dw, float* db, bool accumulate, float* dx, void* workspace) {
@@ -147,10 +165,12 @@ void backward(const WindowGeometry& conv, const WindowGeometry& pool, bool relu,
 }
 
 std::size_t workspace_bytes(const WindowGeometry& conv, const WindowGeometry& pool) {
-  const std::size_t forwards =
+  const std::size_t direct =
       sizeof(float) * static_cast<std::size_t>(row_floats(conv, pool)) + conv_workspace_bytes(conv);
-  const std::size_t backwards = conv_pool_sparse_bytes(conv, pool);
-  return forwards > backwards ? forwards : backwards;
+  const std::size_t winograd = conv_pool_winograd_bytes(conv);
+  const std::size_t sparse = conv_pool_sparse_bytes(conv, pool);
+  const std::size_t forwards = direct > winograd ? direct : winograd;
+  return forwards > sparse ? forwards : sparse;
 }
 
 }  // namespace

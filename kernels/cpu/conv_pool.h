@@ -27,6 +27,12 @@ LOCKSTEP_INLINE Floats window_gradient(const float* dy, const float* y, bool rel
   return relu ? select(load(y) <= 0, Floats{}, gradient) : gradient;
 }
 
+/// Forward for kernels of 3 x 3, stride 1, and windows of 2 x 2.
+void conv_pool_forward_winograd(const WindowGeometry& conv, const WindowGeometry& pool, bool relu,
+                                const float* x, const float* w, const float* b, float* y,
+                                std::uint8_t* argmax, void* workspace);
+std::size_t conv_pool_winograd_bytes(const WindowGeometry& conv);
+
 /// Visits the winning places alone, sample by sample.
 void conv_pool_backward_sparse(const ConvPoolGradients& all, void* workspace);
 std::size_t conv_pool_sparse_bytes(const WindowGeometry& conv, const WindowGeometry& pool);

@@ -146,23 +146,42 @@ TEST_CASE("on a CPU conv_pool sums random values as the reference does") {
 }
 
 TEST_CASE("on a CPU conv_pool lets NaN and infinity through") {
-  const ConvPoolCase c = conv_pool_cases()[1];
-  std::vector<float> x = whole_values(c.n * c.c * c.h * c.w, 1);
-  x[100] = std::numeric_limits<float>::quiet_NaN();
-  x[2000] = std::numeric_limits<float>::infinity();
   for (const CpuSet set : supported_cpu_sets()) {
-    const ConvPoolTrial t(c, true, x, whole_values(c.k * c.c * 9, 2));
-    std::vector<float> y;
-    std::vector<std::uint8_t> argmax;
-    OnCpu(t, set).forward(&t.b, y, &argmax);
-    require_alike(y, t.pooled.y);
-    REQUIRE(argmax == t.pooled.argmax);
+    for (const std::size_t number : {0, 1}) {
+      const ConvPoolCase c = conv_pool_cases()[number];
+      std::vector<float> x = whole_values(c.n * c.c * c.h * c.w, 1);
+      x[100] = std::numeric_limits<float>::quiet_NaN();
+      x[2000] = std::numeric_limits<float>::infinity();
+      const ConvPoolTrial t(c, false, x, whole_values(c.k * c.c * 9, 2));
+      std::vector<float> y;
+      std::vector<std::uint8_t> argmax;
+      OnCpu(t, set).forward(&t.b, y, &argmax);
+      if (c.c == 1) {
+        require_alike(y, t.pooled.y);
+        REQUIRE(argmax == t.pooled.argmax);
+        continue;
+      }
+      // Winograd's sums: none that is not finite gets lost, and no other changes.
+      std::int64_t changed = 0;
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        if (!std::isfinite(t.pooled.y[i])) REQUIRE_FALSE(std::isfinite(y[i]));
+        if (std::isfinite(y[i])) REQUIRE(y[i] == t.pooled.y[i]);
+        changed += std::isfinite(y[i]) ? 0 : 1;
+      }
+      REQUIRE(changed > 0);
+      REQUIRE(changed <= 2 * 4 * c.k);  // a place of x lies in at most four patches
+    }
+  }
+}
 
-    // Backward: a NaN output passes its gradient on, as relu.h says.
+TEST_CASE("on a CPU conv_pool_backward passes the gradient of a NaN on, as relu.h says") {
+  const ConvPoolCase c = conv_pool_cases()[1];
+  for (const CpuSet set : supported_cpu_sets()) {
+    const Shape w_shape{c.k, c.c, 3, 3};
     ConvPoolTrial with_nan(c, true);
     with_nan.pooled.y[5] = std::numeric_limits<float>::quiet_NaN();
     with_nan.dy[5] = 2;
-    std::vector<float> db = not_written(c.k), dw = not_written(t.w_shape.count());
+    std::vector<float> db = not_written(c.k), dw = not_written(w_shape.count());
     OnCpu(with_nan, set).backward(dw.data(), db.data(), false, nullptr);
     require_alike(db,
                   rounded(reference::bias_gradient(c.n, c.k, with_nan.conv_h() * with_nan.conv_w(),

@@ -1,0 +1,228 @@
+// Convolution 3 x 3 [+ ReLU] + max-pooling 2 x 2 by Winograd's F(2x2, 3x3).
+//
+// The four outputs of a window are 36 multiplications of the 4 x 4 patch of x under it, for every
+// pair of channels. In the basis of Winograd's transforms they are 16:
+//
+//   d (4 x 4 of x)  --B^T d B-->  V  -.
+//                                      +-> 16 products, summed over c: M  --A^T M A-->  2 x 2
+//   g (3 x 3 of w)  --G g G^T-->  U  -'
+//
+//         | 1  0 -1  0 |        | 1    0    0  |
+//   B^T = | 0  1  1  0 |    G = | 1/2  1/2 1/2 |    A^T = | 1  1  1  0 |
+//         | 0 -1  1  0 |        | 1/2 -1/2 1/2 |          | 0  1 -1 -1 |
+//         | 0  1  0 -1 |        | 0    0    1  |
+//
+// (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015.) A patch is one
+// pooling window's, so the four outputs meet in registers. Sums differ from the direct ones by
+// rounding; a NaN or an infinity in a patch makes all of its window's sums NaN.
+#include "lockstep/kernels/cpu/conv_pool.h"
+#include "lockstep/kernels/cpu/conv_tile.h"
+#include "lockstep/kernels/cpu/pool_row.h"
+
+namespace lockstep::cpu::LOCKSTEP_CPU_SET {
+namespace {
+
+/// Elements of a transformed patch.
+constexpr int kElements = 16;
+/// Outputs whose sums are kept in registers for some patches.
+constexpr int kOutputs = 4;
+constexpr int kPatches = tile_columns(kOutputs);
+
+/// The parts of the workspace.
+struct Space {
+  float* u;      ///< [tiles of kOutputs outputs][element][c][outputs of the tile]
+  float* v;      ///< [element][c][kPatches][lanes]
+  float* m;      ///< [element][kOutputs][kPatches][lanes]
+  float* image;  ///< one group's x with its border
+};
+
+struct Sizes {
+  Index u, v, m, image;  ///< floats, whole lines
+
+  [[nodiscard]] Index sum() const { return u + v + m + image; }
+};
+
+Sizes sizes_of(const WindowGeometry& conv) {
+  const Image in = rows_of_channels(conv.c, conv.h, conv.w, border_of_x(conv));
+  return {.u = (conv.k + kOutputs - 1) / kOutputs * kOutputs * conv.c * kElements,
+          .v = kElements * conv.c * kPatches * kLanes,
+          .m = kElements * kOutputs * kPatches * kLanes,
+          .image = kParts * in.h * in.row};
+}
+
+Space split(const Sizes& sizes, void* workspace) {
+  auto* u = static_cast<float*>(workspace);
+  float* v = u + sizes.u;
+  float* m = v + sizes.v;
+  return {u, v, m, m + sizes.m};
+}
+
+/// G g G^T of one filter; elements lie `step` floats apart in `to`.
+void transform_filter(const float* g, Index step, float* to) {
+  float rows[4][3];
+  for (int s = 0; s < 3; ++s) {
+    const float sum = g[s] + g[6 + s];
+    rows[0][s] = g[s];
+    rows[1][s] = 0.5F * (sum + g[3 + s]);
+    rows[2][s] = 0.5F * (sum - g[3 + s]);
+    rows[3][s] = g[6 + s];
+  }
+  for (int r = 0; r < 4; ++r) {
+    const float sum = rows[r][0] + rows[r][2];
+    float* element = to + r * 4 * step;
+    element[0] = rows[r][0];
+    element[step] = 0.5F * (sum + rows[r][1]);
+    element[2 * step] = 0.5F * (sum - rows[r][1]);
+    element[3 * step] = rows[r][2];
+  }
+}
+
+/// Outputs beyond k have no filters: nobody reads their sums.
+void transform_filters(const WindowGeometry& conv, const float* w, float* u) {
+  for (Index k = 0; k < conv.k; k += kOutputs) {
+    const Index outputs = smaller(kOutputs, conv.k - k);
+    for (Index i = 0; i < outputs; ++i) {
+      for (Index c = 0; c < conv.c; ++c) {
+        transform_filter(w + ((k + i) * conv.c + c) * 9, conv.c * outputs,
+                         u + k * conv.c * kElements + c * outputs + i);
+      }
+    }
+  }
+}
+
+/// B^T d B of one channel's patch; rows of d lie `row` floats apart, elements of `to` `step`.
+LOCKSTEP_INLINE void transform_patch(const float* d, Index row, Index step, float* to) {
+  Floats t[4][4];
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    const Floats d0 = load(d + j * kLanes);
+    const Floats d1 = load(d + row + j * kLanes);
+    const Floats d2 = load(d + 2 * row + j * kLanes);
+    const Floats d3 = load(d + 3 * row + j * kLanes);
+    t[0][j] = d0 - d2;
+    t[1][j] = d1 + d2;
+    t[2][j] = d2 - d1;
+    t[3][j] = d1 - d3;
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    float* element = to + i * 4 * step;
+    store(element, t[i][0] - t[i][2]);
+    store(element + step, t[i][1] + t[i][2]);
+    store(element + 2 * step, t[i][2] - t[i][1]);
+    store(element + 3 * step, t[i][1] - t[i][3]);
+  }
+}
+
+/// All elements of M for some outputs and patches: M[e] = sum over c of U[e][c] * V[e][c].
+template <int outputs, int patches>
+[[gnu::noinline]] void multiply(Index channels, const float* u, const float* v, float* m) {
+  for (int element = 0; element < kElements; ++element) {
+    Floats total[outputs][patches] = {};
+    const float* end = u + channels * outputs;
+    do {
+      Floats value[patches];
+#pragma GCC unroll 12
+      for (int j = 0; j < patches; ++j) value[j] = load(v + j * kLanes);
+#pragma GCC unroll 4
+      for (int i = 0; i < outputs; ++i) {
+        const Floats weight = broadcast(u[i]);
+#pragma GCC unroll 12
+        for (int j = 0; j < patches; ++j) total[i][j] += value[j] * weight;
+      }
+      u += outputs;
+      v += kPatches * kLanes;
+    } while (u != end);
+    for (int i = 0; i < outputs; ++i) {
+      for (int j = 0; j < patches; ++j) store(m + (i * kPatches + j) * kLanes, total[i][j]);
+    }
+    m += kOutputs * kPatches * kLanes;
+  }
+}
+
+template <int outputs, int patches = kPatches>
+void multiply_patches(Index wanted, Index channels, const float* u, const float* v, float* m) {
+  if constexpr (patches > 1) {
+    if (wanted < patches) return multiply_patches<outputs, patches - 1>(wanted, channels, u, v, m);
+  }
+  multiply<outputs, patches>(channels, u, v, m);
+}
+
+template <int outputs = kOutputs>
+void multiply_outputs(Index wanted, Index patches, Index channels, const float* u, const float* v,
+                      float* m) {
+  if constexpr (outputs > 1) {
+    if (wanted < outputs) return multiply_outputs<outputs - 1>(wanted, patches, channels, u, v, m);
+  }
+  multiply_patches<outputs>(patches, channels, u, v, m);
+}
+
+/// The largest of the four outputs A^T M A + bias.
+LOCKSTEP_INLINE Best best_of_patch(const float* m, Floats bias) {
+  constexpr Index kStep = Index{kOutputs} * kPatches * kLanes;
+  Floats upper[4];
+  Floats lower[4];
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    const Floats m1 = load(m + (4 + j) * kStep);
+    const Floats m2 = load(m + (8 + j) * kStep);
+    upper[j] = load(m + j * kStep) + (m1 + m2);
+    lower[j] = (m1 - m2) - load(m + (12 + j) * kStep);
+  }
+  Best best{upper[0] + (upper[1] + upper[2]) + bias, Ints{}};
+  consider(best, (upper[1] - upper[2]) - upper[3] + bias, 1);
+  consider(best, lower[0] + (lower[1] + lower[2]) + bias, 2);
+  consider(best, (lower[1] - lower[2]) - lower[3] + bias, 3);
+  return best;
+}
+
+}  // namespace
+
+std::size_t conv_pool_winograd_bytes(const WindowGeometry& conv) {
+  return sizeof(float) * static_cast<std::size_t>(sizes_of(conv).sum());
+}
+
+void conv_pool_forward_winograd(const WindowGeometry& conv, const WindowGeometry& pool, bool relu,
+                                const float* x, const float* w, const float* b, float* y,
+                                std::uint8_t* argmax, void* workspace) {
+  const Space space = split(sizes_of(conv), workspace);
+  const Border border = border_of_x(conv);
+  const Image in = rows_of_channels(conv.c, conv.h, conv.w, border);
+  const Index element = conv.c * kPatches * kLanes;
+  transform_filters(conv, w, space.u);
+  for (Index group = 0; group < conv.groups; ++group) {
+    add_border_to_parts(in, border, x + group * conv.c * conv.h * conv.w * kGroup, space.image);
+    for (Index p = 0; p < pool.p; ++p) {
+      for (int part = 0; part < kParts; ++part) {
+        const float* rows = space.image + part * in.h * in.row + 2 * p * in.row;
+        Index patches = 0;
+        Index tiles = (pool.q + kPatches - 1) / kPatches;
+        for (Index q = 0; q < pool.q; q += patches, --tiles) {
+          patches = (pool.q - q + tiles - 1) / tiles;
+          for (Index c = 0; c < conv.c; ++c) {
+            for (Index j = 0; j < patches; ++j) {
+              transform_patch(rows + c * in.channel + 2 * (q + j) * kLanes, in.row, element,
+                              space.v + (c * kPatches + j) * kLanes);
+            }
+          }
+          for (Index k = 0; k < conv.k; k += kOutputs) {
+            const Index outputs = smaller(kOutputs, conv.k - k);
+            multiply_outputs(outputs, patches, conv.c, space.u + k * conv.c * kElements, space.v,
+                             space.m);
+            for (Index i = 0; i < outputs; ++i) {
+              const Floats bias = b ? broadcast(b[k + i]) : Floats{};
+              const Index at =
+                  (((group * conv.k + k + i) * pool.p + p) * pool.q + q) * kGroup + part * kLanes;
+              for (Index j = 0; j < patches; ++j) {
+                finish(best_of_patch(space.m + (i * kPatches + j) * kLanes, bias), relu,
+                       y + at + j * kGroup, argmax ? argmax + at + j * kGroup : nullptr);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace lockstep::cpu::LOCKSTEP_CPU_SET
