@@ -16,6 +16,7 @@ set(cuda "cuda.*\\.h|nvtx3/.*|cooperative_groups.*")
 set(cudnn "cudnn.*\\.h|cublas.*\\.h")
 set(nccl "nccl\\.h")
 set(mpi "mpi\\.h")
+set(onednn "dnnl\\.hpp")
 set(any ".*")
 
 set(places "")
@@ -48,6 +49,7 @@ row(parallel       ours core kernels layers optim data io                   exte
 row(parallel/nccl  ours core kernels layers optim data io                   external nccl cuda)
 row(parallel/mpi   ours core kernels layers optim data io                   external mpi)
 row(apps           ours core kernels layers optim data io parallel          external cli json image posix)
+row(apps/lockstep_bench/peer_onednn                                         external onednn)
 row(tests          ours core kernels layers optim data io parallel apps     external any)
 
 set(max_lines 600)
