@@ -35,7 +35,9 @@ lane_format() {
 # lane_tidy PRESET LOOK: the sources whose paths grep finds with LOOK, compiled as PRESET says.
 lane_tidy() {
   command -v clang-tidy >/dev/null || { not_run "clang-tidy is not on this machine"; return; }
+  # The peer is compiled only where it is asked for.
   our_files core kernels layers optim data io parallel apps | grep '\.cpp$' | grep "$2" '/\(cuda\|nccl\)/' |
+    grep -v '/peer_onednn/' |
     xargs -P "$cores" -n 3 clang-tidy --quiet -p "build/$1"
 }
 
@@ -110,11 +112,20 @@ lane_gpu() {
   LOCKSTEP_REQUIRE_GPU=1 LOCKSTEP_REQUIRE_MNIST=1 lane_test cuda-release -L '^gpu$'
 }
 
-# quickstart.sh in a fresh folder as a user who may install nothing and lacks the headers.
+# As a user who may install nothing and lacks the headers, in a fresh folder. By day the set-up and the tests of data,
+# which need what was unpacked; at night all of quickstart.sh.
 lane_user() {
   [[ $(id -u) == 0 ]] || { not_run "all lanes ran as a user without root"; return; }
   command -v runuser >/dev/null || { not_run "there is no runuser to become a user without root"; return; }
-  local folder=$work/user
+  local folder=$work/user commands
+  if [[ $mode == nightly ]]; then
+    commands=(./quickstart.sh --dataset synthetic --limit-train 6000)
+  else
+    # shellcheck disable=SC2016  # the user's shell expands it
+    commands=(bash -c 'set -e; source scripts/setup.sh; lockstep_setup full
+      lockstep_build cpu-release --target data_tests
+      build/cpu-release/bin/data_tests')
+  fi
   mkdir "$folder" "$folder/home"
   tar -cf - --exclude=./build --exclude=./.git --exclude=./runs --exclude=./data/mnist . | tar -xf - -C "$folder"
   chmod 711 "$work"
@@ -122,7 +133,7 @@ lane_user() {
   (cd "$folder" &&
     runuser -u nobody -- env -i HOME="$folder/home" PATH=/usr/local/bin:/usr/bin:/bin \
       LOCKSTEP_ASSUME_MISSING="zlib1g-dev nlohmann-json3-dev libcli11-dev libstb-dev catch2" \
-      ./quickstart.sh --dataset synthetic --limit-train 6000)
+      "${commands[@]}")
 }
 
 lane_repeat() { ctest --preset cpu-release --parallel "$cores" -L 'parallel|data|io' --repeat until-fail:5; }
@@ -226,7 +237,9 @@ after_build "real MNIST" lane_mnist
 after_build "parity on real MNIST" lane_parity
 after_build tidy lane_tidy cpu-release -v
 
+if [[ $mode == nightly ]]; then configure=(-D "LOCKSTEP_CUSIM_ARCHITECTURES=75;90"); fi
 build cuda-release "--target gpu_tests"
+configure=()
 after_build architectures lane_architectures
 after_build "simulated GPUs" lane_simulated cusim
 after_build "installed with CUDA" lane_test cuda-release -L '^install$' -LE long

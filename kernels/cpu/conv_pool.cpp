@@ -71,24 +71,24 @@ void forward_direct(const WindowGeometry& conv, const WindowGeometry& pool, bool
   }
 }
 
-/// The gradients of a row of windows, spread over the rows of the convolution under it.
+/// The gradients of a row of windows of `size` x `size`, spread over the rows of the convolution
+/// under it.
+template <int size>
 void spread_row(const WindowGeometry& pool, bool relu, const float* dy, const float* y,
                 const std::uint8_t* argmax, float* rows) {
   const Index row = pool.w * kLanes;
   for (Index q = 0; q < pool.q; ++q) {
     const Floats gradient = window_gradient(dy + q * kGroup, y + q * kGroup, relu);
     const Ints winner = load_bytes(argmax + q * kGroup);
-    float* to = rows + q * pool.kernel_w * kLanes;
-    int place = 0;
-    for (Index i = 0; i < pool.kernel_h; ++i) {
-      for (Index j = 0; j < pool.kernel_w; ++j, ++place) {
-        store(to + i * row + j * kLanes, select(winner == place, gradient, Floats{}));
-      }
+    float* to = rows + q * size * kLanes;
+#pragma GCC unroll 9
+    for (int place = 0; place < size * size; ++place) {
+      store(to + place / size * row + place % size * kLanes,
+            select(winner == place, gradient, Floats{}));
     }
   }
-  for (Index i = 0; i < pool.kernel_h; ++i) {
-    for (Index j = pool.q * pool.kernel_w; j < pool.w; ++j)
-      store(rows + i * row + j * kLanes, Floats{});
+  for (Index i = 0; i < size; ++i) {
+    for (Index j = pool.q * size; j < pool.w; ++j) store(rows + i * row + j * kLanes, Floats{});
   }
 }
 
@@ -115,8 +115,9 @@ void backward_dense(const ConvPoolGradients& all, void* workspace) {
       for (Index p = 0; p < pool.p; ++p) {
         for (Index k = 0; k < conv.k; ++k) {
           const Index at = (group * conv.k + k) * plane + p * pool.q * kGroup + part * kLanes;
-          spread_row(pool, all.relu, all.dy + at, all.y + at, all.argmax + at,
-                     rows + k * some.dy_channel);
+          const auto spread = pool.kernel_h == 2 ? spread_row<2> : spread_row<3>;
+          spread(pool, all.relu, all.dy + at, all.y + at, all.argmax + at,
+                 rows + k * some.dy_channel);
         }
         add_parameter_sums(
             some, conv.k, space.image + part * in.h * in.row + p * pool.kernel_h * some.x_row,

@@ -193,7 +193,7 @@ struct SparseSpace {
   std::int32_t* patch_of;  ///< (places of a window) where the winner's patch begins
   float* x;                ///< [samples][chunk]
   float* dx;
-  float* weights;  ///< [outputs][rows of the kernel][packed_row]
+  float* weights;  ///< [chunks][outputs][rows of the kernel][packed_row]
   float* sums;
 };
 
@@ -217,8 +217,9 @@ SparseSizes sparse_sizes(const WindowGeometry& conv, const WindowGeometry& pool)
   at.x = at.patch_of + lines(pool.kernel_h * pool.kernel_w * 4);
   at.dx = at.x + lines(image * 4);
   at.weights = at.dx + lines(image * 4);
-  at.sums = at.weights + lines(patches * 4);
-  at.end = at.sums + lines((conv.c + chunk.count - 1) / chunk.count * patches * 4);
+  const std::size_t all_patches = lines((conv.c + chunk.count - 1) / chunk.count * patches * 4);
+  at.sums = at.weights + all_patches;
+  at.end = at.sums + all_patches;
   return at;
 }
 
@@ -422,21 +423,24 @@ void conv_pool_backward_sparse(const ConvPoolGradients& all, void* workspace) {
   const Index chunks = (conv.c + chunk_width(conv) - 1) / chunk_width(conv);
   const Index list = conv.k * pool.p * pool.q;
   zero(space.sums, chunks * patches);
+  for (Index number = 0; all.dx && number < chunks; ++number) {
+    pack_weights(conv, chunk_at(conv, number * chunk_width(conv)), all.w,
+                 space.weights + number * patches);
+  }
   for (Index group = 0; group < conv.groups; ++group) {
     for (Index part = 0; part < kGroup; part += kLanes) {
-      list_winners(all, group * conv.k * pool.p * pool.q * kGroup + part,
-                   all.accumulate || group > 0 || part > 0, space);
+      list_winners(all, group * list * kGroup + part, all.accumulate || group > 0 || part > 0,
+                   space);
       const Index image = group * conv.c * conv.h * conv.w * kGroup + part;
-      const Index scale = chunk_at(conv, 0).count;
+      const bool first = group == 0 && part == 0;
       for (Index number = 0; number < chunks; ++number) {
         const Chunk chunk = chunk_at(conv, number * chunk_width(conv));
+        const Index scale = chunk_at(conv, 0).count;
         if (chunk.count != scale) scale_lists(conv, list, scale, chunk.count, space);
-        zero(space.x, kLanes * chunk.sample);
+        // All of x but the border is overwritten: one chunk after itself finds it as it was.
+        if (first || chunks > 1) zero(space.x, kLanes * chunk.sample);
         to_samples(conv, chunk, all.x + image, space.x);
-        if (all.dx) {
-          zero(space.dx, kLanes * chunk.sample);
-          pack_weights(conv, chunk, all.w, space.weights);
-        }
+        if (all.dx) zero(space.dx, kLanes * chunk.sample);
         for (Index n = 0; n < kLanes; ++n) {
           const Winner* winners = space.winners + n * list;
           const std::int32_t* ends = space.list_end + n * conv.k;
@@ -444,7 +448,7 @@ void conv_pool_backward_sparse(const ConvPoolGradients& all, void* workspace) {
                                         space.sums + number * patches);
           if (all.dx == nullptr) continue;
           run_sample<Gradient::data>(conv, chunk, winners, ends, space.dx + n * chunk.sample,
-                                     space.weights);
+                                     space.weights + number * patches);
         }
         if (all.dx) from_samples(conv, chunk, space.dx, all.dx + image);
       }
