@@ -22,8 +22,10 @@
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 namespace {
 
-/// Elements of a transformed patch.
+/// Elements of a transformed patch, and floats from one patch to the next: a vector more, so that
+/// one element of many patches does not fall into a few sets of the cache.
 constexpr int kElements = 16;
+constexpr int kPatch = (kElements + 1) * kLanes;
 /// Outputs whose sums are kept in registers for some patches.
 constexpr int kOutputs = 4;
 constexpr int kPatches = tile_columns(kOutputs);
@@ -31,8 +33,8 @@ constexpr int kPatches = tile_columns(kOutputs);
 /// The parts of the workspace.
 struct Space {
   float* u;      ///< [tiles of kOutputs outputs][element][c][outputs of the tile]
-  float* v;      ///< [element][c][kPatches][lanes]
-  float* m;      ///< [element][kOutputs][kPatches][lanes]
+  float* v;      ///< [c][kPatches][kPatch]
+  float* m;      ///< [kOutputs][kPatches][kPatch]
   float* image;  ///< one group's x with its border
 };
 
@@ -45,8 +47,8 @@ struct Sizes {
 Sizes sizes_of(const WindowGeometry& conv) {
   const Image in = rows_of_channels(conv.c, conv.h, conv.w, border_of_x(conv));
   return {.u = (conv.k + kOutputs - 1) / kOutputs * kOutputs * conv.c * kElements,
-          .v = kElements * conv.c * kPatches * kLanes,
-          .m = kElements * kOutputs * kPatches * kLanes,
+          .v = conv.c * kPatches * kPatch,
+          .m = Index{kOutputs} * kPatches * kPatch,
           .image = kParts * in.h * in.row};
 }
 
@@ -90,40 +92,43 @@ void transform_filters(const WindowGeometry& conv, const float* w, float* u) {
   }
 }
 
-/// B^T d B of one channel's patch; rows of d lie `row` floats apart, elements of `to` `step`.
-LOCKSTEP_INLINE void transform_patch(const float* d, Index row, Index step, float* to) {
-  Floats t[4][4];
+/// B^T d B of one channel's patches side by side; rows of d lie `row` floats apart.
+[[gnu::noinline]] void transform_patches(Index patches, const float* d, Index row, float* v) {
+  for (Index patch = 0; patch < patches; ++patch, d += 2 * kLanes, v += kPatch) {
+    Floats t[4][4];
 #pragma GCC unroll 4
-  for (int j = 0; j < 4; ++j) {
-    const Floats d0 = load(d + j * kLanes);
-    const Floats d1 = load(d + row + j * kLanes);
-    const Floats d2 = load(d + 2 * row + j * kLanes);
-    const Floats d3 = load(d + 3 * row + j * kLanes);
-    t[0][j] = d0 - d2;
-    t[1][j] = d1 + d2;
-    t[2][j] = d2 - d1;
-    t[3][j] = d1 - d3;
-  }
+    for (int j = 0; j < 4; ++j) {
+      const Floats d0 = load(d + j * kLanes);
+      const Floats d1 = load(d + row + j * kLanes);
+      const Floats d2 = load(d + 2 * row + j * kLanes);
+      const Floats d3 = load(d + 3 * row + j * kLanes);
+      t[0][j] = d0 - d2;
+      t[1][j] = d1 + d2;
+      t[2][j] = d2 - d1;
+      t[3][j] = d1 - d3;
+    }
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    float* element = to + i * 4 * step;
-    store(element, t[i][0] - t[i][2]);
-    store(element + step, t[i][1] + t[i][2]);
-    store(element + 2 * step, t[i][2] - t[i][1]);
-    store(element + 3 * step, t[i][1] - t[i][3]);
+    for (int i = 0; i < 4; ++i) {
+      float* element = v + i * 4 * kLanes;
+      store(element, t[i][0] - t[i][2]);
+      store(element + kLanes, t[i][1] + t[i][2]);
+      store(element + 2 * kLanes, t[i][2] - t[i][1]);
+      store(element + 3 * kLanes, t[i][1] - t[i][3]);
+    }
   }
 }
 
 /// All elements of M for some outputs and patches: M[e] = sum over c of U[e][c] * V[e][c].
 template <int outputs, int patches>
 [[gnu::noinline]] void multiply(Index channels, const float* u, const float* v, float* m) {
-  for (int element = 0; element < kElements; ++element) {
+  for (int element = 0; element < kElements; ++element, v += kLanes, m += kLanes) {
     Floats total[outputs][patches] = {};
     const float* end = u + channels * outputs;
+    const float* channel = v;
     do {
       Floats value[patches];
 #pragma GCC unroll 12
-      for (int j = 0; j < patches; ++j) value[j] = load(v + j * kLanes);
+      for (int j = 0; j < patches; ++j) value[j] = load(channel + j * kPatch);
 #pragma GCC unroll 4
       for (int i = 0; i < outputs; ++i) {
         const Floats weight = broadcast(u[i]);
@@ -131,12 +136,13 @@ template <int outputs, int patches>
         for (int j = 0; j < patches; ++j) total[i][j] += value[j] * weight;
       }
       u += outputs;
-      v += kPatches * kLanes;
+      channel += kPatches * kPatch;
     } while (u != end);
+#pragma GCC unroll 4
     for (int i = 0; i < outputs; ++i) {
-      for (int j = 0; j < patches; ++j) store(m + (i * kPatches + j) * kLanes, total[i][j]);
+#pragma GCC unroll 12
+      for (int j = 0; j < patches; ++j) store(m + (i * kPatches + j) * kPatch, total[i][j]);
     }
-    m += kOutputs * kPatches * kLanes;
   }
 }
 
@@ -159,21 +165,29 @@ void multiply_outputs(Index wanted, Index patches, Index channels, const float* 
 
 /// The largest of the four outputs A^T M A + bias.
 LOCKSTEP_INLINE Best best_of_patch(const float* m, Floats bias) {
-  constexpr Index kStep = Index{kOutputs} * kPatches * kLanes;
   Floats upper[4];
   Floats lower[4];
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
-    const Floats m1 = load(m + (4 + j) * kStep);
-    const Floats m2 = load(m + (8 + j) * kStep);
-    upper[j] = load(m + j * kStep) + (m1 + m2);
-    lower[j] = (m1 - m2) - load(m + (12 + j) * kStep);
+    const Floats m1 = load(m + (4 + j) * kLanes);
+    const Floats m2 = load(m + (8 + j) * kLanes);
+    upper[j] = load(m + j * kLanes) + (m1 + m2);
+    lower[j] = (m1 - m2) - load(m + (12 + j) * kLanes);
   }
   Best best{upper[0] + (upper[1] + upper[2]) + bias, Ints{}};
   consider(best, (upper[1] - upper[2]) - upper[3] + bias, 1);
   consider(best, lower[0] + (lower[1] + lower[2]) + bias, 2);
   consider(best, (lower[1] - lower[2]) - lower[3] + bias, 3);
   return best;
+}
+
+/// One output's windows side by side.
+[[gnu::noinline]] void pool_patches(Index patches, const float* m, Floats bias, bool relu, float* y,
+                                    std::uint8_t* argmax) {
+  for (Index patch = 0; patch < patches; ++patch, m += kPatch) {
+    finish(best_of_patch(m, bias), relu, y + patch * kGroup,
+           argmax ? argmax + patch * kGroup : nullptr);
+  }
 }
 
 }  // namespace
@@ -188,7 +202,6 @@ void conv_pool_forward_winograd(const WindowGeometry& conv, const WindowGeometry
   const Space space = split(sizes_of(conv), workspace);
   const Border border = border_of_x(conv);
   const Image in = rows_of_channels(conv.c, conv.h, conv.w, border);
-  const Index element = conv.c * kPatches * kLanes;
   transform_filters(conv, w, space.u);
   for (Index group = 0; group < conv.groups; ++group) {
     add_border_to_parts(in, border, x + group * conv.c * conv.h * conv.w * kGroup, space.image);
@@ -200,10 +213,8 @@ void conv_pool_forward_winograd(const WindowGeometry& conv, const WindowGeometry
         for (Index q = 0; q < pool.q; q += patches, --tiles) {
           patches = (pool.q - q + tiles - 1) / tiles;
           for (Index c = 0; c < conv.c; ++c) {
-            for (Index j = 0; j < patches; ++j) {
-              transform_patch(rows + c * in.channel + 2 * (q + j) * kLanes, in.row, element,
-                              space.v + (c * kPatches + j) * kLanes);
-            }
+            transform_patches(patches, rows + c * in.channel + 2 * q * kLanes, in.row,
+                              space.v + c * kPatches * kPatch);
           }
           for (Index k = 0; k < conv.k; k += kOutputs) {
             const Index outputs = smaller(kOutputs, conv.k - k);
@@ -213,10 +224,8 @@ void conv_pool_forward_winograd(const WindowGeometry& conv, const WindowGeometry
               const Floats bias = b ? broadcast(b[k + i]) : Floats{};
               const Index at =
                   (((group * conv.k + k + i) * pool.p + p) * pool.q + q) * kGroup + part * kLanes;
-              for (Index j = 0; j < patches; ++j) {
-                finish(best_of_patch(space.m + (i * kPatches + j) * kLanes, bias), relu,
-                       y + at + j * kGroup, argmax ? argmax + at + j * kGroup : nullptr);
-              }
+              pool_patches(patches, space.m + i * kPatches * kPatch, bias, relu, y + at,
+                           argmax ? argmax + at : nullptr);
             }
           }
         }
