@@ -36,8 +36,8 @@ class ThreadBarrier {
  private:
   /// Tries before a waiting thread yields, and yields before it sleeps. Nobody spins where threads
   /// outnumber cores.
-  static constexpr int kSpins = 2000;
-  static constexpr int kYields = 16;
+  static constexpr int kSpins = 20000;
+  static constexpr int kYields = 100;
   static constexpr std::uint32_t kFlags = kAborted | kLeft;
   static constexpr std::uint32_t kPass = 4;
 

@@ -191,6 +191,7 @@ struct SparseSpace {
   Winner* winners;         ///< [samples][list]
   std::int32_t* list_end;  ///< [samples][outputs]
   std::int32_t* patch_of;  ///< (places of a window) where the winner's patch begins
+  std::int32_t* element;   ///< (elements of a row) where they lie in N16
   float* x;                ///< [samples][chunk]
   float* dx;
   float* weights;  ///< [chunks][outputs][rows of the kernel][packed_row]
@@ -203,7 +204,7 @@ std::size_t lines(Index bytes) {
 
 /// Where the parts begin, in bytes, and in the end their size.
 struct SparseSizes {
-  std::size_t winners, list_end, patch_of, x, dx, weights, sums, end;
+  std::size_t winners, list_end, patch_of, element, x, dx, weights, sums, end;
 };
 
 SparseSizes sparse_sizes(const WindowGeometry& conv, const WindowGeometry& pool) {
@@ -214,7 +215,8 @@ SparseSizes sparse_sizes(const WindowGeometry& conv, const WindowGeometry& pool)
   SparseSizes at{};
   at.list_end = lines(kLanes * conv.k * pool.p * pool.q * Index{sizeof(Winner)});
   at.patch_of = at.list_end + lines(kLanes * conv.k * 4);
-  at.x = at.patch_of + lines(pool.kernel_h * pool.kernel_w * 4);
+  at.element = at.patch_of + lines(pool.kernel_h * pool.kernel_w * 4);
+  at.x = at.element + lines(conv.w * chunk.count * 4);
   at.dx = at.x + lines(image * 4);
   at.weights = at.dx + lines(image * 4);
   const std::size_t all_patches = lines((conv.c + chunk.count - 1) / chunk.count * patches * 4);
@@ -228,6 +230,7 @@ SparseSpace split(const SparseSizes& at, void* workspace) {
   return {reinterpret_cast<Winner*>(bytes + at.winners),
           reinterpret_cast<std::int32_t*>(bytes + at.list_end),
           reinterpret_cast<std::int32_t*>(bytes + at.patch_of),
+          reinterpret_cast<std::int32_t*>(bytes + at.element),
           reinterpret_cast<float*>(bytes + at.x),
           reinterpret_cast<float*>(bytes + at.dx),
           reinterpret_cast<float*>(bytes + at.weights),
@@ -294,33 +297,30 @@ void list_winners(const ConvPoolGradients& all, Index at, bool add_bias, const S
   }
 }
 
-/// Steps through a row as [column, channel].
-struct RowWalk {
-  Index column = 0, channel = 0;
-  void next(Index channels) {
-    if (++channel == channels) {
-      channel = 0;
-      ++column;
-    }
+/// Where the elements [column, channel] of a row lie in N16, relative to its first.
+void list_row(const WindowGeometry& conv, const Chunk& chunk, std::int32_t* to) {
+  for (Index column = 0; column < conv.w; ++column) {
+    for (Index c = 0; c < chunk.count; ++c)
+      *to++ = static_cast<std::int32_t>((c * conv.h * conv.w + column) * kGroup);
   }
-};
+}
 
 /// x of kLanes samples and the channels of a chunk: [channel][row][column][16] becomes
 /// [sample][row][column, channel] inside its border, which is zero.
-void to_samples(const WindowGeometry& conv, const Chunk& chunk, const float* x, float* to) {
+void to_samples(const WindowGeometry& conv, const Chunk& chunk, const std::int32_t* element,
+                const float* x, float* to) {
   const Border border = border_of_x(conv);
   const Index elements = conv.w * chunk.count;
   for (Index h = 0; h < conv.h; ++h) {
     const float* from = x + (chunk.first * conv.h + h) * conv.w * kGroup;
     float* row = to + (border.top + h) * chunk.row + border.left * chunk.count;
-    RowWalk walk;
     for (Index i = 0; i < elements; i += kLanes) {
+      const Index here = smaller(kLanes, elements - i);
       Floats v[kLanes];
-      for (Index j = 0; j < kLanes; ++j) {
-        const bool inside = i + j < elements;
-        v[j] = inside ? load(from + (walk.channel * conv.h * conv.w + walk.column) * kGroup)
-                      : Floats{};
-        if (inside) walk.next(chunk.count);
+      if (here == kLanes) {
+        for (Index j = 0; j < kLanes; ++j) v[j] = load(from + element[i + j]);
+      } else {
+        for (Index j = 0; j < kLanes; ++j) v[j] = j < here ? load(from + element[i + j]) : Floats{};
       }
       transpose(v);
       for (Index n = 0; n < kLanes; ++n) store(row + n * chunk.sample + i, v[n]);
@@ -329,20 +329,22 @@ void to_samples(const WindowGeometry& conv, const Chunk& chunk, const float* x, 
 }
 
 /// The way back, without the border.
-void from_samples(const WindowGeometry& conv, const Chunk& chunk, const float* from, float* dx) {
+void from_samples(const WindowGeometry& conv, const Chunk& chunk, const std::int32_t* element,
+                  const float* from, float* dx) {
   const Border border = border_of_x(conv);
   const Index elements = conv.w * chunk.count;
   for (Index h = 0; h < conv.h; ++h) {
     const float* row = from + (border.top + h) * chunk.row + border.left * chunk.count;
     float* to = dx + (chunk.first * conv.h + h) * conv.w * kGroup;
-    RowWalk walk;
     for (Index i = 0; i < elements; i += kLanes) {
+      const Index here = smaller(kLanes, elements - i);
       Floats v[kLanes];
       for (Index n = 0; n < kLanes; ++n) v[n] = load(row + n * chunk.sample + i);
       transpose(v);
-      for (Index j = 0; j < kLanes && i + j < elements; ++j) {
-        store(to + (walk.channel * conv.h * conv.w + walk.column) * kGroup, v[j]);
-        walk.next(chunk.count);
+      if (here == kLanes) {
+        for (Index j = 0; j < kLanes; ++j) store(to + element[i + j], v[j]);
+      } else {
+        for (Index j = 0; j < here; ++j) store(to + element[i + j], v[j]);
       }
     }
   }
@@ -438,8 +440,11 @@ void conv_pool_backward_sparse(const ConvPoolGradients& all, void* workspace) {
         const Index scale = chunk_at(conv, 0).count;
         if (chunk.count != scale) scale_lists(conv, list, scale, chunk.count, space);
         // All of x but the border is overwritten: one chunk after itself finds it as it was.
-        if (first || chunks > 1) zero(space.x, kLanes * chunk.sample);
-        to_samples(conv, chunk, all.x + image, space.x);
+        if (first || chunks > 1) {
+          zero(space.x, kLanes * chunk.sample);
+          list_row(conv, chunk, space.element);
+        }
+        to_samples(conv, chunk, space.element, all.x + image, space.x);
         if (all.dx) zero(space.dx, kLanes * chunk.sample);
         for (Index n = 0; n < kLanes; ++n) {
           const Winner* winners = space.winners + n * list;
@@ -450,7 +455,7 @@ void conv_pool_backward_sparse(const ConvPoolGradients& all, void* workspace) {
           run_sample<Gradient::data>(conv, chunk, winners, ends, space.dx + n * chunk.sample,
                                      space.weights + number * patches);
         }
-        if (all.dx) from_samples(conv, chunk, space.dx, all.dx + image);
+        if (all.dx) from_samples(conv, chunk, space.element, space.dx, all.dx + image);
       }
     }
   }
