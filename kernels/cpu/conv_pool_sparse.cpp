@@ -3,8 +3,8 @@
 // Every window has one winning place for each sample, so samples are taken one by one:
 //
 //   1. The windows of kLanes samples become lists, one for each sample and output: the gradient,
-//      and where the winning place's patch of x begins. Gradients of 0 are left out: those that
-//      ReLU has cut off cost nothing.
+//      and where the winning place's patch of x begins. After ReLU gradients of 0 are left out:
+//      those that it has cut off cost nothing.
 //   2. x is transposed to [sample][row][column, channel], so that a row of the kernel, all columns
 //      and channels of it, is one piece of memory:
 //
@@ -190,7 +190,6 @@ LOCKSTEP_INLINE Chunk chunk_at(const WindowGeometry& conv, Index first) {
 struct SparseSpace {
   Winner* winners;         ///< [samples][list]
   std::int32_t* list_end;  ///< [samples][outputs]
-  std::int32_t* patch_of;  ///< (places of a window) where the winner's patch begins
   std::int32_t* element;   ///< (elements of a row) where they lie in N16
   float* x;                ///< [samples][chunk]
   float* dx;
@@ -204,7 +203,7 @@ std::size_t lines(Index bytes) {
 
 /// Where the parts begin, in bytes, and in the end their size.
 struct SparseSizes {
-  std::size_t winners, list_end, patch_of, element, x, dx, weights, sums, end;
+  std::size_t winners, list_end, element, x, dx, weights, sums, end;
 };
 
 SparseSizes sparse_sizes(const WindowGeometry& conv, const WindowGeometry& pool) {
@@ -214,8 +213,7 @@ SparseSizes sparse_sizes(const WindowGeometry& conv, const WindowGeometry& pool)
   const Index patches = conv.k * conv.kernel_h * chunk.packed_row;
   SparseSizes at{};
   at.list_end = lines(kLanes * conv.k * pool.p * pool.q * Index{sizeof(Winner)});
-  at.patch_of = at.list_end + lines(kLanes * conv.k * 4);
-  at.element = at.patch_of + lines(pool.kernel_h * pool.kernel_w * 4);
+  at.element = at.list_end + lines(kLanes * conv.k * 4);
   at.x = at.element + lines(conv.w * chunk.count * 4);
   at.dx = at.x + lines(image * 4);
   at.weights = at.dx + lines(image * 4);
@@ -229,7 +227,6 @@ SparseSpace split(const SparseSizes& at, void* workspace) {
   auto* bytes = static_cast<unsigned char*>(workspace);
   return {reinterpret_cast<Winner*>(bytes + at.winners),
           reinterpret_cast<std::int32_t*>(bytes + at.list_end),
-          reinterpret_cast<std::int32_t*>(bytes + at.patch_of),
           reinterpret_cast<std::int32_t*>(bytes + at.element),
           reinterpret_cast<float*>(bytes + at.x),
           reinterpret_cast<float*>(bytes + at.dx),
@@ -249,49 +246,64 @@ std::size_t conv_pool_sparse_bytes(const WindowGeometry& conv, const WindowGeome
 
 namespace {
 
+/// Winners of one window for kLanes samples, whose patches begin at `patch`.
+LOCKSTEP_INLINE void pair_up(Floats gradient, Ints patch, Winner (&winners)[kLanes]) {
+  const auto bits = reinterpret_cast<Floats>(patch);
+  const Floats pairs[2] = {interleave_low(gradient, bits, AllLanes{}),
+                           interleave_high(gradient, bits, AllLanes{})};
+  __builtin_memcpy(winners, pairs, sizeof winners);
+}
+
 /// The lists of kLanes samples for the chunk of the first channels, and the gradients of the bias.
 /// `at` is the number of the first sample's value in y.
 void list_winners(const ConvPoolGradients& all, Index at, bool add_bias, const SparseSpace& space) {
   const WindowGeometry& conv = all.conv;
   const WindowGeometry& pool = all.pool;
   const Chunk chunk = chunk_at(conv, 0);
-  const auto row_step = static_cast<std::int32_t>(conv.stride_h * chunk.row);
-  const auto column_step = static_cast<std::int32_t>(conv.stride_w * chunk.count);
-  for (Index r = 0; r < pool.kernel_h; ++r) {
-    for (Index s = 0; s < pool.kernel_w; ++s) {
-      space.patch_of[r * pool.kernel_w + s] =
-          static_cast<std::int32_t>(r) * row_step + static_cast<std::int32_t>(s) * column_step;
-    }
-  }
+  const Index row_step = conv.stride_h * chunk.row;
+  const Index column_step = conv.stride_w * chunk.count;
   const Index list = conv.k * pool.p * pool.q;
   const Index patch_columns = conv.kernel_w + (pool.kernel_w - 1) * conv.stride_w;
   const Index step = pool.stride_w * conv.stride_w;
   const Index interleave = (patch_columns + step - 1) / step;
+  const int places = static_cast<int>(pool.kernel_h * pool.kernel_w);
+  std::int32_t offset[9];  // of a place's patch from that of place 0; windows are 3 x 3 at most
+  for (int i = 0; i < places; ++i) {
+    offset[i] =
+        static_cast<std::int32_t>(i / pool.kernel_w * row_step + i % pool.kernel_w * column_step);
+  }
+  Index listed = 0;
   Winner* cursor[kLanes];
   for (Index n = 0; n < kLanes; ++n) cursor[n] = space.winners + n * list;
   for (Index k = 0; k < conv.k; ++k) {
     Floats bias{};
     for (Index p = 0; p < pool.p; ++p) {
-      const auto row = static_cast<std::int32_t>(p * pool.stride_h - pool.pad_top) * row_step;
       for (Index start = 0; start < interleave; ++start) {
         for (Index q = start; q < pool.q; q += interleave) {
           const Index here = at + ((k * pool.p + p) * pool.q + q) * kGroup;
           const Floats gradient = window_gradient(all.dy + here, all.y + here, all.relu);
           bias += gradient;
-          const std::int32_t window =
-              row + static_cast<std::int32_t>(q * pool.stride_w - pool.pad_left) * column_step;
-          float gradients[kLanes];
-          store(gradients, gradient);
-          for (Index n = 0; n < kLanes; ++n) {
-            *cursor[n] = {gradients[n], window + space.patch_of[all.argmax[here + n]]};
-            cursor[n] += gradients[n] != 0;
+          const Index window = p * pool.stride_h * row_step + q * pool.stride_w * column_step;
+          const Ints place = load_bytes(all.argmax + here);
+          Ints patch = Ints{} + static_cast<std::int32_t>(window);
+          for (int i = 1; i < places; ++i) patch += select(place == i, Ints{} + offset[i], Ints{});
+          Winner winners[kLanes];
+          pair_up(gradient, patch, winners);
+          if (all.relu) {
+            for (Index n = 0; n < kLanes; ++n) {
+              *cursor[n] = winners[n];
+              cursor[n] += winners[n].gradient != 0;
+            }
+          } else {
+            for (Index n = 0; n < kLanes; ++n) space.winners[n * list + listed] = winners[n];
+            ++listed;
           }
         }
       }
     }
     for (Index n = 0; n < kLanes; ++n) {
-      space.list_end[n * conv.k + k] =
-          static_cast<std::int32_t>(cursor[n] - (space.winners + n * list));
+      const Index end = all.relu ? cursor[n] - (space.winners + n * list) : listed;
+      space.list_end[n * conv.k + k] = static_cast<std::int32_t>(end);
     }
     if (all.db) all.db[k] = add_bias ? all.db[k] + sum_lanes(bias) : sum_lanes(bias);
   }
