@@ -15,9 +15,9 @@
 //        ....[====].......  r=1|     |     |     |
 //        ....[====].......  r=2|     |     |     |
 //                              +-----+-----+-----+
-//   3. For each output: dw's patch, in registers, runs over the list and adds gradient * patch of
-//      x. Then the patch of weights, in registers, runs over it and adds gradient * weights to the
-//      patch of dx. dx is transposed back.
+//   3. For each output dw's patch, in registers, runs over the list and adds gradient * patch of x;
+//      then for each the patch of weights runs over it and adds gradient * weights to the patch of
+//      dx. dx is transposed back.
 //
 // Channels are taken in chunks of a vector's width, which keeps a sample's x and dx of a chunk in
 // the first-level cache. A patch row that is no whole number of vectors reads on into what follows
@@ -63,61 +63,70 @@ constexpr int kMostVectors = 12;
 /// Vectors of a row of the kernel: 5 columns of a vector's channels.
 constexpr int kMostInRow = 5;
 
-/// What one output of one sample works on: its winners, x or dx, and of some rows of the kernel
-/// what is packed, sums or weights.
+/// One gradient of one sample and chunk of channels: the winners of all outputs, x or dx, and of
+/// some rows of the kernel what is packed, sums or weights.
 struct Task {
-  const Winner* from;
-  const Winner* end;
+  const Winner* winners;
+  const std::int32_t* list_end;  ///< (outputs)
+  Index outputs;
   float* image;
   float* packed;
-  Index image_row, packed_row;
+  Index image_row, packed_row, packed_output;
 };
 
 // These two are functions of their own so that the loops have all registers to themselves.
 template <class V, int rows, int vectors>
 [[gnu::noinline]] void add_to_sums(const Task& task) {
-  V total[rows][vectors];
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v)
-      total[r][v] = load_as<V>(task.packed + r * task.packed_row + v * kWidth<V>);
-  }
   const Index step = task.image_row;
   const float* x = task.image;
-  const Winner* const end = task.end;
-  for (const Winner* winner = task.from; winner != end; ++winner) {
-    const float* row = x + winner->patch;
-    const V gradient = winner->gradient - V{};
-#pragma GCC unroll 12
-    for (int r = 0; r < rows; ++r, row += step) {
-#pragma GCC unroll 12
-      for (int v = 0; v < vectors; ++v) total[r][v] += gradient * load_as<V>(row + v * kWidth<V>);
+  const Winner* winner = task.winners;
+  for (Index k = 0; k < task.outputs; ++k) {
+    float* sums = task.packed + k * task.packed_output;
+    V total[rows][vectors];
+    for (int r = 0; r < rows; ++r) {
+      for (int v = 0; v < vectors; ++v)
+        total[r][v] = load_as<V>(sums + r * task.packed_row + v * kWidth<V>);
     }
-  }
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v)
-      store_as(task.packed + r * task.packed_row + v * kWidth<V>, total[r][v]);
+    const Winner* const end = task.winners + task.list_end[k];
+    for (; winner != end; ++winner) {
+      const float* row = x + winner->patch;
+      const V gradient = winner->gradient - V{};
+#pragma GCC unroll 12
+      for (int r = 0; r < rows; ++r, row += step) {
+#pragma GCC unroll 12
+        for (int v = 0; v < vectors; ++v) total[r][v] += gradient * load_as<V>(row + v * kWidth<V>);
+      }
+    }
+    for (int r = 0; r < rows; ++r) {
+      for (int v = 0; v < vectors; ++v)
+        store_as(sums + r * task.packed_row + v * kWidth<V>, total[r][v]);
+    }
   }
 }
 
 template <class V, int rows, int vectors>
 [[gnu::noinline]] void add_to_data(const Task& task) {
-  V weight[rows][vectors];
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v)
-      weight[r][v] = load_as<V>(task.packed + r * task.packed_row + v * kWidth<V>);
-  }
   const Index step = task.image_row;
   float* dx = task.image;
-  const Winner* const end = task.end;
-  for (const Winner* winner = task.from; winner != end; ++winner) {
-    float* row = dx + winner->patch;
-    const V gradient = winner->gradient - V{};
+  const Winner* winner = task.winners;
+  for (Index k = 0; k < task.outputs; ++k) {
+    const float* weights = task.packed + k * task.packed_output;
+    V weight[rows][vectors];
+    for (int r = 0; r < rows; ++r) {
+      for (int v = 0; v < vectors; ++v)
+        weight[r][v] = load_as<V>(weights + r * task.packed_row + v * kWidth<V>);
+    }
+    const Winner* const end = task.winners + task.list_end[k];
+    for (; winner != end; ++winner) {
+      float* row = dx + winner->patch;
+      const V gradient = winner->gradient - V{};
 #pragma GCC unroll 12
-    for (int r = 0; r < rows; ++r, row += step) {
+      for (int r = 0; r < rows; ++r, row += step) {
 #pragma GCC unroll 12
-      for (int v = 0; v < vectors; ++v) {
-        float* to = row + v * kWidth<V>;
-        store_as(to, load_as<V>(to) + gradient * weight[r][v]);
+        for (int v = 0; v < vectors; ++v) {
+          float* to = row + v * kWidth<V>;
+          store_as(to, load_as<V>(to) + gradient * weight[r][v]);
+        }
       }
     }
   }
@@ -394,24 +403,21 @@ void unpack_sums(const WindowGeometry& conv, const Chunk& chunk, const float* pa
   }
 }
 
-/// One gradient of one sample, all outputs, for the channels of one chunk.
 template <Gradient of>
 void run_sample(const WindowGeometry& conv, const Chunk& chunk, const Winner* winners,
                 const std::int32_t* list_end, float* image, float* packed) {
-  Index first = 0;
-  for (Index k = 0; k < conv.k; ++k) {
-    const Task task{.from = winners + first,
-                    .end = winners + list_end[k],
-                    .image = image,
-                    .packed = packed + k * conv.kernel_h * chunk.packed_row,
-                    .image_row = chunk.row,
-                    .packed_row = chunk.packed_row};
-    if (chunk_width(conv) == kWidth<Floats>) {
-      run_kernel<Floats, of>(chunk.vectors, conv.kernel_h, task);
-    } else {
-      run_kernel<HalfFloats, of>(chunk.vectors, conv.kernel_h, task);
-    }
-    first = list_end[k];
+  const Task task{.winners = winners,
+                  .list_end = list_end,
+                  .outputs = conv.k,
+                  .image = image,
+                  .packed = packed,
+                  .image_row = chunk.row,
+                  .packed_row = chunk.packed_row,
+                  .packed_output = conv.kernel_h * chunk.packed_row};
+  if (chunk_width(conv) == kWidth<Floats>) {
+    run_kernel<Floats, of>(chunk.vectors, conv.kernel_h, task);
+  } else {
+    run_kernel<HalfFloats, of>(chunk.vectors, conv.kernel_h, task);
   }
 }
 
