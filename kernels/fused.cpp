@@ -49,6 +49,18 @@ bool fits_cuda(const Window& conv, const Window& pool, const Shape& x, const Sha
          e.parameter_bytes() <= kFusedSharedBytes;
 }
 
+/// Whether the CPU kernels' 32-bit numbers hold the places of an image of a chunk of channels, and
+/// the windows of a sample.
+bool fits_cpu(const Window& conv, const Window& pool, const Shape& x, const Shape& w) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t kChunk = 16;
+  const std::int64_t h = x[2] + conv.pad_top + conv.pad_bottom;
+  const std::int64_t width = x[3] + conv.pad_left + conv.pad_right;
+  const std::int64_t p = pool.output_h(conv.output_h(x[2]));
+  const std::int64_t q = pool.output_w(conv.output_w(x[3]));
+  return h <= kMost / kChunk / width && w[0] <= kMost / p / q;
+}
+
 /// What the CPU kernels get.
 struct Geometries {
   cpu::WindowGeometry conv, pool;
@@ -121,7 +133,7 @@ bool conv_pool_is_fused(const Context& context, const Window& conv, const Window
       pool.output_w(conv.output_w(x[3])) < 1) {
     return false;
   }
-  return context.on_cpu() || fits_cuda(conv, pool, x, w);
+  return context.on_cpu() ? fits_cpu(conv, pool, x, w) : fits_cuda(conv, pool, x, w);
 }
 
 void conv_pool_forward(Context& context, const Window& conv, const Window& pool, bool relu,

@@ -1,7 +1,7 @@
 // Neighbouring layers as one operation each: convolution + ReLU + max-pooling, and the fully
 // connected layer + loss. They compute what the operations one after another compute (conv.h,
-// relu.h, pool.h, linear.h, softmax_cross_entropy.h), up to the order of sums, without writing what
-// lies between.
+// relu.h, pool.h, linear.h, softmax_cross_entropy.h), up to rounding, without writing what lies
+// between.
 //
 // The fully connected layer with its loss is CUDA only: on a CPU, where it would save nothing, its
 // operations throw UsageError.
@@ -46,13 +46,14 @@ inline constexpr int kFusedShards = 64;
 
 /// y = maxpool(relu(conv(x, w) + b)), without relu unless `relu`. Overwrites y (N,K,P,Q) and,
 /// unless its data is null, argmax of the same shape, as pool.h says. `b` may have null data. On a
-/// CPU an infinity in x may become NaN, in all windows whose sums it could reach.
+/// CPU an infinity in x may become NaN in the windows that it reaches.
 void conv_pool_forward(Context& context, const Window& conv, const Window& pool, bool relu,
                        ConstFloatView x, ConstFloatView w, ConstFloatView b, FloatView y,
                        View<std::uint8_t> argmax);
 
 /// The gradients; y and argmax are forward's. Overwrites dx; its data is null when nobody needs it,
-/// as db's may be. One launch.
+/// as db's may be. A gradient that is not finite may make NaN of more of dx than its own places.
+/// One launch.
 void conv_pool_backward(Context& context, const Window& conv, const Window& pool, bool relu,
                         ConstFloatView x, ConstFloatView w, ConstFloatView y,
                         View<const std::uint8_t> argmax, ConstFloatView dy, FloatView dw,

@@ -63,7 +63,7 @@ Tensor Model::predict(const Tensor& samples) const {
   const Arena params(context.device(), layout_.size(), "the parameters");
   std::copy(arena_.begin(), arena_.end(), params.data());
   Plan plan(context, layers_, layout_, input_sample_,
-            {.block = cpu_block_samples(layers_, input_sample_, count, true)}, params.data(),
+            {.block = block_samples(context, layers_, input_sample_, count, true)}, params.data(),
             nullptr);
 
   const std::int64_t classes = plan.logits().shape[1];

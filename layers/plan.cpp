@@ -97,12 +97,6 @@ bool plan_can_span_shards(const Context& context, const Sequential& model,
          can_span_shards(model, units_for(context, model, input_sample, options));
 }
 
-std::int64_t block_samples(const Context& context, const Sequential& model,
-                           const Shape& input_sample, std::int64_t shard_samples, bool fuse) {
-  return context.on_cpu() ? cpu_block_samples(model, input_sample, shard_samples, fuse)
-                          : shard_samples;
-}
-
 Plan::Plan(Context& context, const Sequential& model, const ParameterLayout& layout,
            const Shape& input_sample, const PlanOptions& options, const float* params, float* grads)
     : training_(options.training) {

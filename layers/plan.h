@@ -101,16 +101,12 @@ class Plan {
 [[nodiscard]] bool plan_can_span_shards(const Context& context, const Sequential& model,
                                         const Shape& input_sample, const PlanOptions& options);
 
-/// Samples that a CPU plan computes at once for shards of `shard_samples`: as many groups of 16 as
-/// fit 512 KiB with the activations, their gradients and saved bytes that a training plan holds for
-/// a group; four groups where not even one fits, since then they go through memory anyway and the
-/// weights need not do so for each. At most the shard rounded up. A function of the shapes and of
-/// PlanOptions::fuse alone, never of the machine: results depend on it.
-[[nodiscard]] std::int64_t cpu_block_samples(const Sequential& model, const Shape& input_sample,
-                                             std::int64_t shard_samples, bool fuse);
-
-/// Samples that a plan on this context computes at once for shards of `shard_samples`: on a CPU as
-/// above, on a GPU the shard.
+/// Samples that a plan on this context computes at once for shards of `shard_samples`: on a GPU the
+/// shard. On a CPU as many groups of 16 as fit 512 KiB with the activations, their gradients and
+/// saved bytes that a training plan holds for a group; at least one, and at least four where the
+/// parameters alone are larger, so that they go through memory less often; at most the shard
+/// rounded up. A function of the shapes and of PlanOptions::fuse alone, never of the machine:
+/// results depend on it.
 [[nodiscard]] std::int64_t block_samples(const Context& context, const Sequential& model,
                                          const Shape& input_sample, std::int64_t shard_samples,
                                          bool fuse);

@@ -132,6 +132,16 @@ class Planner {
   MemoryMap& memory_;
 };
 
+std::int64_t parameter_bytes(const Sequential& model) {
+  std::int64_t bytes = 0;
+  for (int i = 0; i < model.size(); ++i) {
+    for (const ParameterSpec& spec : model.layer(i).parameters()) {
+      bytes += spec.shape.count() * std::int64_t{sizeof(float)};
+    }
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Blueprint make_blueprint(const Sequential& model, const std::vector<Unit>& units,
@@ -145,18 +155,20 @@ Blueprint make_blueprint(const Sequential& model, const std::vector<Unit>& units
   return blueprint;
 }
 
-std::int64_t cpu_block_samples(const Sequential& model, const Shape& input_sample,
-                               std::int64_t shard_samples, bool fuse) {
+std::int64_t block_samples(const Context& context, const Sequential& model,
+                           const Shape& input_sample, std::int64_t shard_samples, bool fuse) {
+  if (!context.on_cpu()) return shard_samples;
   constexpr std::int64_t kBudgetBytes = std::int64_t{512} << 10;
   constexpr std::int64_t kLargeGroups = 4;
   const BlockForm form = block_form(DeviceKind::cpu);
   const std::vector<Unit> units =
-      fuse ? fused_units(Context(Device{}), model, input_sample, form.group) : single_units(model);
+      fuse ? fused_units(context, model, input_sample, form.group) : single_units(model);
   const Blueprint group = make_blueprint(model, units, input_sample, form.group, form, true);
   const auto group_bytes =
       std::max<std::int64_t>(1, static_cast<std::int64_t>(group.memory.size()));
+  const bool large_weights = parameter_bytes(model) > kBudgetBytes;
   const std::int64_t fitting = kBudgetBytes / group_bytes;
-  const std::int64_t groups = fitting > 0 ? fitting : kLargeGroups;
+  const std::int64_t groups = std::max(fitting, large_weights ? kLargeGroups : std::int64_t{1});
   const std::int64_t shard = round_up(std::max<std::int64_t>(1, shard_samples), form.group);
   return std::min(groups * form.group, shard);
 }

@@ -34,8 +34,8 @@ class ThreadBarrier {
   }
 
  private:
-  /// Tries before a waiting thread yields, and yields before it sleeps. Nobody spins where threads
-  /// outnumber cores.
+  /// Tries before a waiting thread yields (some 30 us), and yields before it sleeps: to wake it
+  /// takes as long as a tenth of a small step. Nobody spins where threads outnumber cores.
   static constexpr int kSpins = 20000;
   static constexpr int kYields = 100;
   static constexpr std::uint32_t kFlags = kAborted | kLeft;

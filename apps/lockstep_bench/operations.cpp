@@ -11,7 +11,7 @@ namespace lockstep::apps {
 
 std::vector<std::int64_t> Catalogue::blocks(const Sequential& layers, const Shape& sample) {
   std::vector<std::int64_t> all{kN16};
-  const std::int64_t by_rule = cpu_block_samples(layers, sample, kMostSamples, true);
+  const std::int64_t by_rule = block_samples(Context(Device{}), layers, sample, kMostSamples, true);
   if (by_rule > kN16) all.push_back(by_rule);
   return all;
 }

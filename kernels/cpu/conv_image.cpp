@@ -4,35 +4,22 @@
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 namespace {
 
-constexpr std::size_t kLine = 64;
-
-std::size_t round_to_lines(std::size_t bytes) {
-  return (bytes + kLine - 1) / kLine * kLine;
+Index offset_bytes(const WindowGeometry& g) {
+  return whole_lines(Index{sizeof(Index)} * larger(g.c, g.k) * g.kernel_h * g.kernel_w);
 }
 
-std::size_t offset_bytes(const WindowGeometry& g) {
-  return round_to_lines(sizeof(Index) *
-                        static_cast<std::size_t>(larger(g.c, g.k) * g.kernel_h * g.kernel_w));
+Index weight_bytes(const WindowGeometry& g) {
+  return whole_lines(Index{sizeof(Floats)} * g.k * g.c * g.kernel_h * g.kernel_w);
 }
 
-std::size_t weight_bytes(const WindowGeometry& g) {
-  return round_to_lines(sizeof(Floats) *
-                        static_cast<std::size_t>(g.k * g.c * g.kernel_h * g.kernel_w));
+Index bias_bytes(const WindowGeometry& g) {
+  return whole_lines(Index{sizeof(Floats)} * g.k);
 }
 
-std::size_t bias_bytes(const WindowGeometry& g) {
-  return round_to_lines(sizeof(Floats) * static_cast<std::size_t>(g.k));
-}
-
-std::size_t image_bytes(const WindowGeometry& g) {
+Index image_bytes(const WindowGeometry& g) {
   const Image x = channels_of_rows(g.c, g.h, g.w, border_of_x(g));
   const Image dy = channels_of_rows(g.k, g.p, g.q, border_of_dy(g));
-  return sizeof(float) *
-         static_cast<std::size_t>(larger(x.channels * x.channel, dy.channels * dy.channel));
-}
-
-void zero(float* to, Index count) {
-  __builtin_memset(to, 0, sizeof(float) * static_cast<std::size_t>(count));
+  return Index{sizeof(float)} * larger(x.channels * x.channel, dy.channels * dy.channel);
 }
 
 void copy_places(Index places, Index step, const float* from, float* to) {
@@ -75,7 +62,8 @@ Index x_tap_offsets(const WindowGeometry& g, const Image& image, Index* offsets)
 }
 
 std::size_t conv_workspace_bytes(const WindowGeometry& g) {
-  return offset_bytes(g) + weight_bytes(g) + bias_bytes(g) + image_bytes(g);
+  return static_cast<std::size_t>(offset_bytes(g) + weight_bytes(g) + bias_bytes(g) +
+                                  image_bytes(g));
 }
 
 Workspace split_workspace(const WindowGeometry& g, void* workspace) {

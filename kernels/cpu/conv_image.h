@@ -3,14 +3,12 @@
 #pragma once
 
 #include "lockstep/kernels/cpu/kernels.h"
-#include "lockstep/kernels/cpu/simd.h"
+#include "lockstep/kernels/cpu/numbers.h"
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 
-using Index = std::int64_t;
-
-/// What of the first-level cache a kernel plans with: three quarters of the 32 KiB that every x86
-/// core has.
+/// What of the first-level cache a kernel plans with: three quarters of the 32 KiB that x86 cores
+/// have at least since AVX2.
 constexpr Index kCacheFloats = Index{24} * 1024 / 4;
 
 /// Rows and columns of zeros around an image.
@@ -24,16 +22,6 @@ struct Image {
   Index channels, h, w;
   Index place, row, channel;
 };
-
-LOCKSTEP_INLINE Index at_least_zero(Index value) {
-  return value > 0 ? value : 0;
-}
-LOCKSTEP_INLINE Index smaller(Index a, Index b) {
-  return a < b ? a : b;
-}
-LOCKSTEP_INLINE Index larger(Index a, Index b) {
-  return a > b ? a : b;
-}
 
 /// What the windows reach beyond x.
 LOCKSTEP_INLINE Border border_of_x(const WindowGeometry& g) {

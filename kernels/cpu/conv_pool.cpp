@@ -43,6 +43,8 @@ void forward_direct(const WindowGeometry& conv, const WindowGeometry& pool, bool
   sum.out_row = conv.q * kLanes;
   sum.out_channel = pool.kernel_h * sum.out_row;
   const Index plane = pool.p * pool.q * kGroup;
+  // All tiles share one place, unless their sums have to wait for more taps.
+  const bool at_once = sum.taps_at_once >= sum.taps;
   for (Index group = 0; group < conv.groups; ++group) {
     add_border_to_parts(in, border, x + group * conv.c * conv.h * conv.w * kGroup, space.image);
     for (Index p = 0; p < pool.p; ++p) {
@@ -55,7 +57,7 @@ void forward_direct(const WindowGeometry& conv, const WindowGeometry& pool, bool
         do {
           const bool complete = first + sum.taps_at_once >= sum.taps;
           for (Index k = 0; k < conv.k;) {
-            float* tile = rows + k * sum.out_channel;
+            float* tile = rows + (at_once ? 0 : k * sum.out_channel);
             sum_tile(sum, k, first, span.end - span.first, from, tile);
             const Index end = k + tile_outputs(conv.k, k);
             for (; k < end; ++k, tile += sum.out_channel) {

@@ -21,24 +21,16 @@
 //
 // Channels are taken in chunks of a vector's width, which keeps a sample's x and dx of a chunk in
 // the first-level cache. A patch row that is no whole number of vectors reads on into what follows
-// it: sums of those lanes are never looked at, weights there are 0.
+// it: sums of those lanes are never looked at, weights there are 0. (So a gradient that is not
+// finite may make NaN of places of dx beside its patch.)
 //
 // Two windows side by side touch the same places of dx, and an addition to memory waits for the one
 // before: lists go through every `interleave`-th window of a row, so that neighbours are apart.
 #include "lockstep/kernels/cpu/conv_pool.h"
+#include "lockstep/kernels/cpu/sample_chunks.h"
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 namespace {
-
-// Vectors of half the width serve where a row of the kernel is short.
-#if defined(__AVX512F__)
-typedef float HalfFloats __attribute__((vector_size(kLanes * 2)));
-#else
-typedef Floats HalfFloats;
-#endif
-
-template <class V>
-constexpr Index kWidth = sizeof(V) / sizeof(float);
 
 template <class V>
 LOCKSTEP_INLINE V load_as(const float* from) {
@@ -163,70 +155,33 @@ void run_kernel(Index wanted, Index rows, Task task) {
   }
 }
 
-/// Channels [first, first + count), and how their image and patches lie.
-struct Chunk {
-  Index first, count;
-  Index row;         ///< floats of a row of x with its border
-  Index sample;      ///< of a sample's x, with room for the rest of a vector behind its last row
-  Index vectors;     ///< of a row of the kernel
-  Index packed_row;  ///< floats of those
-};
-
-/// The vector that a chunk's rows are cut into, and the channels of a chunk.
-LOCKSTEP_INLINE Index chunk_width(const WindowGeometry& conv) {
-  return conv.c < 12 ? kWidth<HalfFloats> : kWidth<Floats>;
-}
-
-LOCKSTEP_INLINE Index whole_vectors(Index floats) {
-  return (floats + kLanes - 1) / kLanes * kLanes;
-}
-
-LOCKSTEP_INLINE Chunk chunk_at(const WindowGeometry& conv, Index first) {
-  const Index width = chunk_width(conv);
-  const Index count = smaller(conv.c - first, width);
-  const Border border = border_of_x(conv);
-  const Index row = (conv.w + border.left + border.right) * count;
-  const Index vectors = (conv.kernel_w * count + width - 1) / width;
-  return {.first = first,
-          .count = count,
-          .row = row,
-          .sample = whole_vectors((conv.h + border.top + border.bottom) * row + kLanes - 1),
-          .vectors = vectors,
-          .packed_row = vectors * width};
-}
-
 /// The parts of the workspace.
 struct SparseSpace {
   Winner* winners;         ///< [samples][list]
   std::int32_t* list_end;  ///< [samples][outputs]
-  std::int32_t* element;   ///< (elements of a row) where they lie in N16
+  Index* element;          ///< (elements of a row) where they lie in N16
   float* x;                ///< [samples][chunk]
   float* dx;
   float* weights;  ///< [chunks][outputs][rows of the kernel][packed_row]
   float* sums;
 };
 
-std::size_t lines(Index bytes) {
-  return (static_cast<std::size_t>(bytes) + 63) / 64 * 64;
-}
-
 /// Where the parts begin, in bytes, and in the end their size.
 struct SparseSizes {
-  std::size_t winners, list_end, element, x, dx, weights, sums, end;
+  Index winners, list_end, element, x, dx, weights, sums, end;
 };
 
 SparseSizes sparse_sizes(const WindowGeometry& conv, const WindowGeometry& pool) {
   const Chunk chunk = chunk_at(conv, 0);
-  // A row may be read, and written back, by nearly a vector beyond its end.
-  const Index image = kLanes * chunk.sample + kMostInRow * kLanes;
+  const Index image = whole_lines(kLanes * chunk.sample * 4);
   const Index patches = conv.k * conv.kernel_h * chunk.packed_row;
   SparseSizes at{};
-  at.list_end = lines(kLanes * conv.k * pool.p * pool.q * Index{sizeof(Winner)});
-  at.element = at.list_end + lines(kLanes * conv.k * 4);
-  at.x = at.element + lines(conv.w * chunk.count * 4);
-  at.dx = at.x + lines(image * 4);
-  at.weights = at.dx + lines(image * 4);
-  const std::size_t all_patches = lines((conv.c + chunk.count - 1) / chunk.count * patches * 4);
+  at.list_end = whole_lines(kLanes * conv.k * pool.p * pool.q * Index{sizeof(Winner)});
+  at.element = at.list_end + whole_lines(kLanes * conv.k * 4);
+  at.x = at.element + whole_lines(conv.w * chunk.count * Index{sizeof(Index)});
+  at.dx = at.x + image;
+  at.weights = at.dx + image;
+  const Index all_patches = whole_lines((conv.c + chunk.count - 1) / chunk.count * patches * 4);
   at.sums = at.weights + all_patches;
   at.end = at.sums + all_patches;
   return at;
@@ -236,24 +191,12 @@ SparseSpace split(const SparseSizes& at, void* workspace) {
   auto* bytes = static_cast<unsigned char*>(workspace);
   return {reinterpret_cast<Winner*>(bytes + at.winners),
           reinterpret_cast<std::int32_t*>(bytes + at.list_end),
-          reinterpret_cast<std::int32_t*>(bytes + at.element),
+          reinterpret_cast<Index*>(bytes + at.element),
           reinterpret_cast<float*>(bytes + at.x),
           reinterpret_cast<float*>(bytes + at.dx),
           reinterpret_cast<float*>(bytes + at.weights),
           reinterpret_cast<float*>(bytes + at.sums)};
 }
-
-void zero(float* to, Index count) {
-  __builtin_memset(to, 0, sizeof(float) * static_cast<std::size_t>(count));
-}
-
-}  // namespace
-
-std::size_t conv_pool_sparse_bytes(const WindowGeometry& conv, const WindowGeometry& pool) {
-  return sparse_sizes(conv, pool).end;
-}
-
-namespace {
 
 /// Winners of one window for kLanes samples, whose patches begin at `patch`.
 LOCKSTEP_INLINE void pair_up(Floats gradient, Ints patch, Winner (&winners)[kLanes]) {
@@ -318,91 +261,6 @@ void list_winners(const ConvPoolGradients& all, Index at, bool add_bias, const S
   }
 }
 
-/// Where the elements [column, channel] of a row lie in N16, relative to its first.
-void list_row(const WindowGeometry& conv, const Chunk& chunk, std::int32_t* to) {
-  for (Index column = 0; column < conv.w; ++column) {
-    for (Index c = 0; c < chunk.count; ++c)
-      *to++ = static_cast<std::int32_t>((c * conv.h * conv.w + column) * kGroup);
-  }
-}
-
-/// x of kLanes samples and the channels of a chunk: [channel][row][column][16] becomes
-/// [sample][row][column, channel] inside its border, which is zero.
-void to_samples(const WindowGeometry& conv, const Chunk& chunk, const std::int32_t* element,
-                const float* x, float* to) {
-  const Border border = border_of_x(conv);
-  const Index elements = conv.w * chunk.count;
-  for (Index h = 0; h < conv.h; ++h) {
-    const float* from = x + (chunk.first * conv.h + h) * conv.w * kGroup;
-    float* row = to + (border.top + h) * chunk.row + border.left * chunk.count;
-    for (Index i = 0; i < elements; i += kLanes) {
-      const Index here = smaller(kLanes, elements - i);
-      Floats v[kLanes];
-      if (here == kLanes) {
-        for (Index j = 0; j < kLanes; ++j) v[j] = load(from + element[i + j]);
-      } else {
-        for (Index j = 0; j < kLanes; ++j) v[j] = j < here ? load(from + element[i + j]) : Floats{};
-      }
-      transpose(v);
-      for (Index n = 0; n < kLanes; ++n) store(row + n * chunk.sample + i, v[n]);
-    }
-  }
-}
-
-/// The way back, without the border.
-void from_samples(const WindowGeometry& conv, const Chunk& chunk, const std::int32_t* element,
-                  const float* from, float* dx) {
-  const Border border = border_of_x(conv);
-  const Index elements = conv.w * chunk.count;
-  for (Index h = 0; h < conv.h; ++h) {
-    const float* row = from + (border.top + h) * chunk.row + border.left * chunk.count;
-    float* to = dx + (chunk.first * conv.h + h) * conv.w * kGroup;
-    for (Index i = 0; i < elements; i += kLanes) {
-      const Index here = smaller(kLanes, elements - i);
-      Floats v[kLanes];
-      for (Index n = 0; n < kLanes; ++n) v[n] = load(row + n * chunk.sample + i);
-      transpose(v);
-      if (here == kLanes) {
-        for (Index j = 0; j < kLanes; ++j) store(to + element[i + j], v[j]);
-      } else {
-        for (Index j = 0; j < here; ++j) store(to + element[i + j], v[j]);
-      }
-    }
-  }
-}
-
-/// w (K,C,R,S) of a chunk as [output][row][column, channel], zero up to a whole vector.
-void pack_weights(const WindowGeometry& conv, const Chunk& chunk, const float* w, float* packed) {
-  zero(packed, conv.k * conv.kernel_h * chunk.packed_row);
-  for (Index k = 0; k < conv.k; ++k) {
-    for (Index c = 0; c < chunk.count; ++c) {
-      for (Index r = 0; r < conv.kernel_h; ++r) {
-        for (Index s = 0; s < conv.kernel_w; ++s) {
-          packed[(k * conv.kernel_h + r) * chunk.packed_row + s * chunk.count + c] =
-              w[((k * conv.c + chunk.first + c) * conv.kernel_h + r) * conv.kernel_w + s];
-        }
-      }
-    }
-  }
-}
-
-/// The way back for sums, into dw.
-void unpack_sums(const WindowGeometry& conv, const Chunk& chunk, const float* packed, float* dw,
-                 bool add) {
-  for (Index k = 0; k < conv.k; ++k) {
-    for (Index c = 0; c < chunk.count; ++c) {
-      for (Index r = 0; r < conv.kernel_h; ++r) {
-        for (Index s = 0; s < conv.kernel_w; ++s) {
-          const float sum =
-              packed[(k * conv.kernel_h + r) * chunk.packed_row + s * chunk.count + c];
-          float& to = dw[((k * conv.c + chunk.first + c) * conv.kernel_h + r) * conv.kernel_w + s];
-          to = add ? to + sum : sum;
-        }
-      }
-    }
-  }
-}
-
 template <Gradient of>
 void run_sample(const WindowGeometry& conv, const Chunk& chunk, const Winner* winners,
                 const std::int32_t* list_end, float* image, float* packed) {
@@ -434,6 +292,10 @@ void scale_lists(const WindowGeometry& conv, Index list, Index from, Index to,
 }
 
 }  // namespace
+
+std::size_t conv_pool_sparse_bytes(const WindowGeometry& conv, const WindowGeometry& pool) {
+  return static_cast<std::size_t>(sparse_sizes(conv, pool).end);
+}
 
 void conv_pool_backward_sparse(const ConvPoolGradients& all, void* workspace) {
   const WindowGeometry& conv = all.conv;

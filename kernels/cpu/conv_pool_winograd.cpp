@@ -14,7 +14,7 @@
 //
 // (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015.) A patch is one
 // pooling window's, so the four outputs meet in registers. Sums differ from the direct ones by
-// rounding; a NaN or an infinity in a patch makes all of its window's sums NaN.
+// rounding, and an infinity may become NaN.
 #include "lockstep/kernels/cpu/conv_pool.h"
 #include "lockstep/kernels/cpu/conv_tile.h"
 #include "lockstep/kernels/cpu/pool_row.h"
@@ -39,14 +39,14 @@ struct Space {
 };
 
 struct Sizes {
-  Index u, v, m, image;  ///< floats, whole lines
+  Index u, v, m, image;  ///< floats
 
   [[nodiscard]] Index sum() const { return u + v + m + image; }
 };
 
 Sizes sizes_of(const WindowGeometry& conv) {
   const Image in = rows_of_channels(conv.c, conv.h, conv.w, border_of_x(conv));
-  return {.u = (conv.k + kOutputs - 1) / kOutputs * kOutputs * conv.c * kElements,
+  return {.u = conv.k * conv.c * kElements,
           .v = conv.c * kPatches * kPatch,
           .m = Index{kOutputs} * kPatches * kPatch,
           .image = kParts * in.h * in.row};
@@ -79,7 +79,7 @@ void transform_filter(const float* g, Index step, float* to) {
   }
 }
 
-/// Outputs beyond k have no filters: nobody reads their sums.
+/// In tiles of kOutputs outputs; the last one has what is left.
 void transform_filters(const WindowGeometry& conv, const float* w, float* u) {
   for (Index k = 0; k < conv.k; k += kOutputs) {
     const Index outputs = smaller(kOutputs, conv.k - k);
@@ -169,15 +169,16 @@ LOCKSTEP_INLINE Best best_of_patch(const float* m, Floats bias) {
   Floats lower[4];
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
-    const Floats m1 = load(m + (4 + j) * kLanes);
+    Floats m1 = load(m + (4 + j) * kLanes);
+    if (j == 1) m1 += bias;  // this element counts once in each of the four
     const Floats m2 = load(m + (8 + j) * kLanes);
     upper[j] = load(m + j * kLanes) + (m1 + m2);
     lower[j] = (m1 - m2) - load(m + (12 + j) * kLanes);
   }
-  Best best{upper[0] + (upper[1] + upper[2]) + bias, Ints{}};
-  consider(best, (upper[1] - upper[2]) - upper[3] + bias, 1);
-  consider(best, lower[0] + (lower[1] + lower[2]) + bias, 2);
-  consider(best, (lower[1] - lower[2]) - lower[3] + bias, 3);
+  Best best{upper[0] + (upper[1] + upper[2]), Ints{}};
+  consider(best, (upper[1] - upper[2]) - upper[3], 1);
+  consider(best, lower[0] + (lower[1] + lower[2]), 2);
+  consider(best, (lower[1] - lower[2]) - lower[3], 3);
   return best;
 }
 

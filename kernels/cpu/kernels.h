@@ -43,7 +43,8 @@ struct PoolKernels {
 };
 
 /// Convolution [+ ReLU] + pooling: `pool` is the pooling's geometry, whose input is the
-/// convolution's output.
+/// convolution's output. Kernels of 3 x 3 or 5 x 5 with stride 1, windows of 2 x 2 or 3 x 3 side by
+/// side and inside the image, and no more places than 32-bit numbers hold (conv_pool_is_fused).
 struct ConvPoolKernels {
   void (*forward)(const WindowGeometry& conv, const WindowGeometry& pool, bool relu, const float* x,
                   const float* w, const float* b, float* y, std::uint8_t* argmax, void* workspace);

@@ -15,13 +15,11 @@
 // for every weight. Instead squares of x are transposed, so that lanes are neighbouring inputs i
 // and a sample is a vector: then dw's rows are written as they lie in memory, and dy's samples are
 // the scalars.
+#include "lockstep/kernels/cpu/numbers.h"
 #include "lockstep/kernels/cpu/set.h"
-#include "lockstep/kernels/cpu/simd.h"
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 namespace {
-
-using Index = std::int64_t;
 
 /// Outputs of a tile: its sums, a vector for each part of a group, leave registers for the input.
 constexpr int kTile = kParts == 1 ? 14 : kParts == 2 ? 6 : 2;
@@ -30,10 +28,6 @@ constexpr Index kTerms = 256;
 /// A block of weights that is copied together: outputs by terms.
 constexpr Index kBlockOutputs = 48;
 constexpr Index kBlockTerms = 64;
-
-LOCKSTEP_INLINE Index smaller(Index a, Index b) {
-  return a < b ? a : b;
-}
 
 /// Weights seen as w(t, i): from output i to i + 1 and from term t to t + 1.
 struct Weights {

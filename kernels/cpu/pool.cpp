@@ -3,13 +3,12 @@
 // Backward, a window gives dy to the place whose number was stored. Windows that neither overlap
 // nor leave the image write each of their places once; others start from zeros and add, windows in
 // order.
+#include "lockstep/kernels/cpu/numbers.h"
 #include "lockstep/kernels/cpu/pool_row.h"
 #include "lockstep/kernels/cpu/set.h"
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 namespace {
-
-using Index = std::int64_t;
 
 /// The gradients of a window of each of a group's samples, and the places that get them.
 struct Share {
@@ -46,10 +45,6 @@ void forward(const WindowGeometry& g, const float* x, float* y, std::uint8_t* ar
   }
 }
 
-void zero(float* to, Index places) {
-  __builtin_memset(to, 0, sizeof(float) * static_cast<std::size_t>(places * kGroup));
-}
-
 void spread_row(const WindowGeometry& g, const Span& rows, const float* dy,
                 const std::uint8_t* argmax, float* dx) {
   for (Index q = 0; q < g.q; ++q) {
@@ -81,17 +76,17 @@ void spread_row_2x2(const WindowGeometry& g, const float* dy, const std::uint8_t
     }
   }
   const Index left_over = g.w - 2 * g.q;
-  zero(dx + 2 * g.q * kGroup, left_over);
-  zero(dx + row + 2 * g.q * kGroup, left_over);
+  zero(dx + 2 * g.q * kGroup, left_over * kGroup);
+  zero(dx + row + 2 * g.q * kGroup, left_over * kGroup);
 }
 
 void backward(const WindowGeometry& g, const float* dy, const std::uint8_t* argmax, float* dx) {
   const bool simple = is_2x2(g);
   for (Index image = 0; image < g.groups * g.c; ++image) {
     if (simple) {
-      zero(dx + 2 * g.p * g.w * kGroup, (g.h - 2 * g.p) * g.w);
+      zero(dx + 2 * g.p * g.w * kGroup, (g.h - 2 * g.p) * g.w * kGroup);
     } else {
-      zero(dx, g.h * g.w);
+      zero(dx, g.h * g.w * kGroup);
     }
     for (Index p = 0; p < g.p; ++p) {
       if (simple) {

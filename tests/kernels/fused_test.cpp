@@ -23,6 +23,12 @@ std::vector<ConvPoolCase> cases() {
   all.push_back({3, 37, 7, 7, 7, square(5, 2), side_by_side(2)});
   all.push_back({2, 11, 8, 6, 10, square(5, 1), side_by_side(3)});
   all.push_back({1, 64, 6, 40, 5, square(3, 0), side_by_side(2)});
+  Window uneven = square(3, 1);
+  uneven.pad_top = 2;
+  uneven.pad_left = 0;
+  all.push_back({33, 20, 8, 9, 6, uneven, side_by_side(2)});
+  all.push_back({35, 9, 8, 10, 7, square(3, 0), side_by_side(2)});
+  all.push_back({18, 13, 7, 9, 9, square(5, 2), side_by_side(2)});
   return all;
 }
 
@@ -69,6 +75,11 @@ struct OnCpu {
   }
 };
 
+std::vector<float> doubled(std::vector<float> values) {
+  for (float& value : values) value *= 2;
+  return values;
+}
+
 template <class Test>
 void for_all(Test test) {
   for (const CpuSet set : supported_cpu_sets()) {
@@ -101,27 +112,37 @@ TEST_CASE("on a CPU conv_pool_backward is the gradient of the three, fresh or on
   for_all([](OnCpu& cpu) {
     const ConvPoolTrial& t = cpu.t;
     const std::vector<float> dz = t.conv_gradient();
-    std::vector<float> dw_expected =
+    const std::vector<float> dw_expected =
         rounded(reference::conv_weight_gradient(t.extents(), t.is.conv, t.x, dz));
-    std::vector<float> db_expected =
+    const std::vector<float> db_expected =
         rounded(reference::bias_gradient(t.is.n, t.is.k, t.conv_h() * t.conv_w(), dz));
     const std::vector<float> dx_expected =
         rounded(reference::conv_backward_data(t.extents(), t.is.conv, dz, t.w));
-    std::vector<float> dw = not_written(t.w_shape.count());
+    std::vector<float> dw = not_written(t.w_shape.count()), db = not_written(t.is.k);
     cpu.backward(dw.data(), nullptr, false, nullptr);
     require_alike(dw, dw_expected);
+    // Without dx, few channels go another way.
+    cpu.backward(dw.data(), db.data(), false, nullptr);
+    require_alike(db, db_expected);
+    cpu.backward(dw.data(), db.data(), true, nullptr);
+    require_alike(dw, doubled(dw_expected));
+    require_alike(db, doubled(db_expected));
     dw = not_written(t.w_shape.count());
-    std::vector<float> db = not_written(t.is.k), dx = not_written(cpu.x_shape.count());
+    db = not_written(t.is.k);
+    std::vector<float> dx = not_written(cpu.x_shape.count());
     cpu.backward(dw.data(), db.data(), false, dx.data());
     require_alike(dw, dw_expected);
     require_alike(db, db_expected);
     require_alike(from_n16(dx, t.x_shape), dx_expected);
     cpu.backward(dw.data(), db.data(), true, dx.data());
-    for (float& value : dw_expected) value *= 2;
-    for (float& value : db_expected) value *= 2;
-    require_alike(dw, dw_expected);
-    require_alike(db, db_expected);
+    require_alike(dw, doubled(dw_expected));
+    require_alike(db, doubled(db_expected));
     require_alike(from_n16(dx, t.x_shape), dx_expected);
+    const auto features = static_cast<std::size_t>(cpu.x_shape.without_first().count());
+    for (std::size_t i = 0; i < dx.size(); ++i) {
+      const auto sample = static_cast<std::int64_t>(i / kN16 / features * kN16 + i % kN16);
+      if (sample >= t.is.n) REQUIRE(dx[i] == 0);  // places without a sample have no gradient
+    }
   });
 }
 
@@ -175,17 +196,18 @@ TEST_CASE("on a CPU conv_pool lets NaN and infinity through") {
 }
 
 TEST_CASE("on a CPU conv_pool_backward passes the gradient of a NaN on, as relu.h says") {
-  const ConvPoolCase c = conv_pool_cases()[1];
   for (const CpuSet set : supported_cpu_sets()) {
-    const Shape w_shape{c.k, c.c, 3, 3};
-    ConvPoolTrial with_nan(c, true);
-    with_nan.pooled.y[5] = std::numeric_limits<float>::quiet_NaN();
-    with_nan.dy[5] = 2;
-    std::vector<float> db = not_written(c.k), dw = not_written(w_shape.count());
-    OnCpu(with_nan, set).backward(dw.data(), db.data(), false, nullptr);
-    require_alike(db,
-                  rounded(reference::bias_gradient(c.n, c.k, with_nan.conv_h() * with_nan.conv_w(),
-                                                   with_nan.conv_gradient())));
+    for (const std::size_t number : {0, 1}) {
+      const ConvPoolCase c = conv_pool_cases()[number];
+      ConvPoolTrial with_nan(c, true);
+      with_nan.pooled.y[5] = std::numeric_limits<float>::quiet_NaN();
+      with_nan.dy[5] = 2;
+      std::vector<float> db = not_written(c.k), dw = not_written(c.k * c.c * 9);
+      OnCpu(with_nan, set).backward(dw.data(), db.data(), false, nullptr);
+      require_alike(
+          db, rounded(reference::bias_gradient(c.n, c.k, with_nan.conv_h() * with_nan.conv_w(),
+                                               with_nan.conv_gradient())));
+    }
   }
 }
 
@@ -196,6 +218,10 @@ TEST_CASE("conv_pool on a CPU knows its limits, and refuses what is beyond") {
     return conv_pool_is_fused(context, a, b, x, w);
   };
   CHECK(fused(conv, pool, {16, 100, 28, 28}, {200, 100, 3, 3}));
+  // Places of an image, with its border, and windows of a sample are 32-bit numbers.
+  CHECK(fused(conv, pool, {16, 1, 11583, 11583}, {1, 1, 3, 3}));
+  CHECK_FALSE(fused(conv, pool, {16, 1, 11587, 11587}, {1, 1, 3, 3}));
+  CHECK_FALSE(fused(conv, pool, {16, 1, 8000, 8000}, {135, 1, 3, 3}));
   CHECK_FALSE(fused(square(4, 1), pool, {16, 1, 28, 28}, {8, 1, 4, 4}));
   CHECK_FALSE(fused(square(5, 0), pool, {16, 1, 4, 28}, {8, 1, 5, 5}));
   CHECK_FALSE(fused(conv, side_by_side(4), {16, 1, 28, 28}, {8, 1, 3, 3}));

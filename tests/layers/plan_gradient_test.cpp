@@ -84,6 +84,22 @@ TEST_CASE("the gradient of the article's kind of net is right", "[layers]") {
   check_gradients(model, make_batch({1, 7, 5}, 5, 4), 16);
 }
 
+TEST_CASE("the gradient of convolutions computed with their pooling is right", "[layers]") {
+  for (const bool biased : {true, false}) {
+    const Sequential model{Conv2d{.in = 2, .out = 7, .kernel = 3, .padding = same, .bias = biased},
+                           ReLU{},
+                           MaxPool2d{.kernel = 2},
+                           Conv2d{.in = 7, .out = 6, .kernel = 3, .padding = same, .bias = biased},
+                           MaxPool2d{.kernel = 2},
+                           Flatten{},
+                           Linear{.in = 6 * 2 * 2, .out = 4}};
+    const Rig fused(model, {2, 8, 8}, {.block = 16, .training = true});
+    REQUIRE(fused.plan.describe().find("conv_1+relu+pool_1") != std::string::npos);
+    REQUIRE(fused.plan.describe().find("conv_2+pool_2") != std::string::npos);
+    check_gradients(model, make_batch({2, 8, 8}, 5, 4), 16);
+  }
+}
+
 TEST_CASE("the gradient through relu, strides, even kernels and no biases is right", "[layers]") {
   const Sequential model{
       Conv2d{.in = 2, .out = 4, .kernel = {2, 4}, .stride = {1, 2}, .padding = same, .bias = false},

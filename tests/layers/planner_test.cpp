@@ -110,24 +110,24 @@ TEST_CASE("CUDA plans are canonical and not rounded", "[layers]") {
 // Checkpoints record the block and results depend on it: a change here changes what a seed gives.
 TEST_CASE("the blocks of the zoo's models are frozen", "[layers]") {
   const auto block = [](const Sequential& model, std::int64_t shard) {
-    return cpu_block_samples(model, {1, 28, 28}, shard, true);
+    return block_samples(Context(Device{}), model, {1, 28, 28}, shard, true);
   };
   CHECK(block(zoo::article(), 128) == 16);
   CHECK(block(zoo::lenet5(), 128) == 16);
-  CHECK(block(zoo::wide_cnn(), 128) == 64);  // larger than the budget
+  CHECK(block(zoo::wide_cnn(), 128) == 64);  // weights larger than the budget
   CHECK(block(zoo::wide_cnn(), 40) == 48);
-  CHECK(cpu_block_samples(zoo::article(), {1, 28, 28}, 128, false) == 64);
+  CHECK(block_samples(Context(Device{}), zoo::article(), {1, 28, 28}, 128, false) == 16);
   // 784 + 128 + 128 + 10 floats a sample live at once at most: 7 groups fit.
   CHECK(block(zoo::mlp(), 128) == 112);
   CHECK(block(zoo::mlp(), 1024) == 112);
   CHECK(block(zoo::mlp(), 40) == 48);
-  CHECK(cpu_block_samples({Linear{.in = 8, .out = 2}}, {8}, 100000, true) == 10912);
+  CHECK(block_samples(Context(Device{}), {Linear{.in = 8, .out = 2}}, {8}, 100000, true) == 10912);
 }
 
 TEST_CASE("a block is a multiple of 16 within the shard", "[layers]") {
   const Sequential small{Linear{.in = 3, .out = 2}};
   for (const std::int64_t shard : {0, 1, 15, 16, 17, 31, 100}) {
-    const std::int64_t block = cpu_block_samples(small, {3}, shard, true);
+    const std::int64_t block = block_samples(Context(Device{}), small, {3}, shard, true);
     CHECK(block == std::max<std::int64_t>(16, round_up(shard, 16)));
   }
 }
