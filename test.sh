@@ -136,6 +136,13 @@ lane_user() {
       "${commands[@]}")
 }
 
+# The kernels of AVX-512 on any machine: with AVX2's instructions, two for one.
+lane_sixteen_lanes() {
+  cmake --preset cpu-release "${setup_generator[@]}" -B build/sixteen-lanes -D LOCKSTEP_SIXTEEN_LANES=ON
+  cmake --build build/sixteen-lanes --parallel "$cores" --target kernels_tests layers_tests
+  ctest --test-dir build/sixteen-lanes --output-on-failure --parallel "$cores" -L '^(kernels|layers)$' -E per_set_symbols
+}
+
 lane_repeat() { ctest --preset cpu-release --parallel "$cores" -L 'parallel|data|io' --repeat until-fail:5; }
 
 # --- running them ---
@@ -269,5 +276,8 @@ if [[ $mode == nightly ]]; then
   after_build "simulated GPUs, tsan" lane_simulated tsan -R '^cusim/threads/'
 fi
 run_lane "user without root" lane_user
-if [[ $mode == nightly ]]; then run_lane "repeated tests" lane_repeat; fi
+if [[ $mode == nightly ]]; then
+  run_lane "sixteen lanes" lane_sixteen_lanes
+  run_lane "repeated tests" lane_repeat
+fi
 finish
