@@ -34,13 +34,13 @@ void forward(const WindowGeometry& g, const float* x, const float* w, const floa
 /// The taps of one axis that reach the places phase, phase + stride, ... of x: r = first, first +
 /// stride, ... The tap r reads output (phase + pad - r) / stride for place `phase`.
 struct PhaseAxis {
-  Index places, first, pad, kernel, stride, phase;
+  Index places, first, pad, stride, phase;
   [[nodiscard]] Index output(Index r) const { return (phase + pad - r) / stride; }
 };
 
-PhaseAxis phase_axis(Index phase, Index extent, Index kernel, Index stride, Index pad) {
+PhaseAxis phase_axis(Index phase, Index extent, Index stride, Index pad) {
   const Index places = phase < extent ? (extent - phase + stride - 1) / stride : 0;
-  return {places, (phase + pad) % stride, pad, kernel, stride, phase};
+  return {places, (phase + pad) % stride, pad, stride, phase};
 }
 
 /// Fills in offsets and packed weights of a phase and returns the number of its taps.
@@ -86,9 +86,9 @@ void clear(const TapSum& sum, Index rows, float* out) {
 void data_phases(const WindowGeometry& g, const Image& in, const Border& border, const float* image,
                  const float* w, float* dx, const Workspace& space) {
   for (Index h = 0; h < g.stride_h; ++h) {
-    const PhaseAxis vertical = phase_axis(h, g.h, g.kernel_h, g.stride_h, g.pad_top);
+    const PhaseAxis vertical = phase_axis(h, g.h, g.stride_h, g.pad_top);
     for (Index v = 0; v < g.stride_w; ++v) {
-      const PhaseAxis horizontal = phase_axis(v, g.w, g.kernel_w, g.stride_w, g.pad_left);
+      const PhaseAxis horizontal = phase_axis(v, g.w, g.stride_w, g.pad_left);
       const Index taps =
           pack_phase(g, vertical, horizontal, in, border, w, space.offsets, space.weights);
       const TapSum sum{.taps = taps,
