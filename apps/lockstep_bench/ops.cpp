@@ -36,7 +36,7 @@ std::int64_t repetitions_for(const Operation& operation) {
 }  // namespace
 
 ExitCode run_ops(const OpsOptions& options) {
-  const bool human = for_people(options.json, options.quiet);
+  const bool human = begin_report(options.json, options.quiet);
   ProgressBar bar(human);
   Context context(Device{});
   const std::vector<Operation> operations = make_operations(context, options.filter);

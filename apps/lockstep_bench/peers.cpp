@@ -271,7 +271,7 @@ std::vector<int> cores_of(const PeersOptions& options) {
 }  // namespace
 
 ExitCode run_peers(const PeersOptions& options) {
-  const bool human = for_people(options.json, options.quiet);
+  const bool human = begin_report(options.json, options.quiet);
   ProgressBar bar(human);
   const std::vector<int> cores = cores_of(options);
   DataOptions data = options.data;

@@ -7,7 +7,18 @@
 
 namespace lockstep::apps {
 
-bool for_people(const std::string& json, bool quiet) {
+namespace {
+
+void require(const std::ofstream& file, const std::string& path) {
+  if (file) return;
+  throw IoError(message(path, ": the report cannot be written; name another with --json"));
+}
+
+}  // namespace
+
+bool begin_report(const std::string& json, bool quiet) {
+  // Appending nothing leaves a report of before alone until there is a new one.
+  if (!json.empty() && json != "-") require(std::ofstream(json, std::ios::app), json);
   return !quiet && json != "-";
 }
 
@@ -17,8 +28,7 @@ void deliver(const std::string& json, const Json& event) {
   } else if (!json.empty()) {
     std::ofstream file(json);
     write_event(file, event);
-    if (!file)
-      throw IoError(message(json, ": the report cannot be written; name another with --json"));
+    require(file, json);
   }
 }
 

@@ -8,7 +8,9 @@
 namespace lockstep::apps {
 
 /// Whether tables and progress are for people: not with --quiet, nor when stdout takes the JSON.
-[[nodiscard]] bool for_people(const std::string& json, bool quiet);
+/// Comes before anything is measured, and throws IoError when --json names a file that cannot be
+/// written.
+[[nodiscard]] bool begin_report(const std::string& json, bool quiet);
 /// Writes the event where --json says: nowhere, stdout or a file. Throws IoError.
 void deliver(const std::string& json, const Json& event);
 

@@ -46,7 +46,7 @@ std::vector<ScalingRow> plan_rows(const ScalingOptions& options, bool weak) {
 }  // namespace
 
 ExitCode run_scaling(const ScalingOptions& options) {
-  const bool human = for_people(options.json, options.quiet);
+  const bool human = begin_report(options.json, options.quiet);
   ProgressBar bar(human);
   ScalingReport report{.kind = options.kind,
                        .processor = processor_text(options.kind),

@@ -46,6 +46,12 @@ TEST_CASE("scaling: what cannot work is refused", "[apps]") {
   CHECK(run_process("lockstep_bench", {"scaling", "--replicas", "1", "--rounds", "1", "--steps",
                                        "1", "--warm-up", "1", "--json", folder / "no/such/file"})
             .code == 7);
+  // Before anything else: data that are missing would be another error.
+  for (const char* command : {"scaling", "peers"}) {
+    CHECK(run_process("lockstep_bench", {command, "--dataset", "mnist", "--data", folder / "none",
+                                         "--json", folder / "no/such/file"})
+              .code == 7);
+  }
 }
 
 }  // namespace lockstep
