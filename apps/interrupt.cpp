@@ -14,9 +14,13 @@ std::atomic<bool> signal_came{false};
 static_assert(std::atomic<Trainer*>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 extern "C" void handle_signal(int number) {
-  // The next one, of either kind, does what it does to any program.
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  // Only the signals of a guard come here. The next one, of any kind, does what it does to any
+  // program.
+  for (const int other : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction now {};
+    sigaction(other, nullptr, &now);
+    if (now.sa_handler == handle_signal) std::signal(other, SIG_DFL);
+  }
   if (signal_came.exchange(true)) {
     raise(number);  // two came at once, to two threads
     return;
@@ -32,17 +36,17 @@ InterruptGuard::InterruptGuard(Trainer& trainer) {
   struct sigaction action {};
   action.sa_handler = handle_signal;
   action.sa_flags = SA_RESTART;
-  // Both wait while one is handled, so that the second finds the default.
+  // All wait while one is handled, so that the second finds the default.
   sigemptyset(&action.sa_mask);
-  sigaddset(&action.sa_mask, SIGINT);
-  sigaddset(&action.sa_mask, SIGTERM);
-  sigaction(SIGINT, &action, &before_int_);
-  sigaction(SIGTERM, &action, &before_term_);
+  for (const int number : kSignals) sigaddset(&action.sa_mask, number);
+  for (std::size_t i = 0; i < before_.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 InterruptGuard::~InterruptGuard() {
-  sigaction(SIGINT, &before_int_, nullptr);
-  sigaction(SIGTERM, &before_term_, nullptr);
+  for (std::size_t i = 0; i < before_.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
   stopped_trainer.store(nullptr);
 }
 

@@ -1,7 +1,9 @@
-// SIGINT and SIGTERM as stop requests to a Trainer.
+// Signals as stop requests to a Trainer.
 #pragma once
 
+#include <array>
 #include <csignal>
+#include <iterator>
 
 namespace lockstep {
 class Trainer;
@@ -9,8 +11,9 @@ class Trainer;
 
 namespace lockstep::apps {
 
-/// While one lives, the first SIGINT or SIGTERM asks the trainer to stop after the current step;
-/// the second ends the process at once. One at a time.
+/// While one lives, the first SIGINT, SIGTERM or SIGHUP (the terminal is gone) asks the trainer to
+/// stop after the current step; the second ends the process at once. Signals that were ignored, as
+/// nohup has it, stay so. One at a time.
 class InterruptGuard {
  public:
   explicit InterruptGuard(Trainer& trainer);
@@ -22,8 +25,9 @@ class InterruptGuard {
   [[nodiscard]] bool interrupted() const;
 
  private:
-  struct sigaction before_int_ {};
-  struct sigaction before_term_ {};
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
+  std::array<struct sigaction, std::size(kSignals)> before_{};
 };
 
 }  // namespace lockstep::apps

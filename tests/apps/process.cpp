@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <stdexcept>
 #include <system_error>
@@ -54,6 +55,10 @@ ProcessResult run_process(const std::string& name, const std::vector<std::string
   if (child == 0) {
     if (!options.folder.empty() && chdir(options.folder.c_str()) != 0) _exit(126);
     setenv("TERM", "xterm", 1);
+    // Whatever the tests themselves run under, nohup for one.
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+      std::signal(number, number == options.ignored ? SIG_IGN : SIG_DFL);
+    }
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
     if (options.terminal) {

@@ -17,6 +17,7 @@ struct ProcessResult {
 struct ProcessOptions {
   std::filesystem::path folder{};  ///< to run in; empty: here
   bool terminal = false;           ///< stderr is a pseudo-terminal
+  int ignored = 0;                 ///< a signal that the program ignores from its start on
   /// Called for every piece of stdout with all of it so far and the process's id.
   std::function<void(const std::string& out, int pid)> on_output{};
 };
