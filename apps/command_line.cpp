@@ -176,7 +176,7 @@ std::string exit_code_help() {
          "    5  communication between replicas failed\n"
          "    6  a loss or gradient is not finite\n"
          "    7  a file cannot be written or read back\n"
-         "  130  interrupted by SIGINT or SIGTERM; the weights so far are saved\n";
+         "  130  SIGINT, SIGTERM or SIGHUP; weights so far are saved, a second one ends at once\n";
 }
 
 std::string version_text(const std::string& program) {
