@@ -55,15 +55,16 @@ function(lockstep_folder name)
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_FOLDERS ${name})
 endfunction()
 
-# lockstep_cpu_sources(FILE...): compiles each file once per CPU instruction set, in a namespace of that name.
+# lockstep_cpu_sources(NAME FILE...): compiles each file once per CPU instruction set, in a namespace of that name: the
+# object libraries NAME_SET.
 # Such a file includes nothing with inline functions: the linker would keep one set's copy for all.
-function(lockstep_cpu_sources)
+function(lockstep_cpu_sources name)
   foreach(set ${LOCKSTEP_CPU_SETS})
-    add_library(lockstep_cpu_${set} OBJECT ${ARGN})
-    target_link_libraries(lockstep_cpu_${set} PRIVATE lockstep_settings)
-    target_compile_options(lockstep_cpu_${set} PRIVATE ${lockstep_flags_${set}} -fno-math-errno -fno-trapping-math
-                                                       -ffp-contract=fast)
-    target_compile_definitions(lockstep_cpu_${set} PRIVATE LOCKSTEP_CPU_SET=${set})
+    add_library(${name}_${set} OBJECT ${ARGN})
+    target_link_libraries(${name}_${set} PRIVATE lockstep_settings)
+    target_compile_options(${name}_${set} PRIVATE ${lockstep_flags_${set}} -fno-math-errno -fno-trapping-math
+                                                  -ffp-contract=fast)
+    target_compile_definitions(${name}_${set} PRIVATE LOCKSTEP_CPU_SET=${set})
   endforeach()
 endfunction()
 
