@@ -48,22 +48,21 @@ void forward_direct(const WindowGeometry& conv, const WindowGeometry& pool, bool
   for (Index group = 0; group < conv.groups; ++group) {
     add_border_to_parts(in, border, x + group * conv.c * conv.h * conv.w * kGroup, space.image);
     for (Index p = 0; p < pool.p; ++p) {
-      const Span span = span_of(p, pool.stride_h, pool.pad_top, pool.kernel_h, pool.h);
+      const Span span{0, pool.kernel_h, p * pool.stride_h};
       for (int part = 0; part < kParts; ++part) {
-        const float* from =
-            space.image + part * in.h * in.row + (span.origin + span.first) * sum.in_row;
+        const float* from = space.image + part * in.h * in.row + span.origin * sum.in_row;
         const Index at = (group * conv.k * pool.p + p) * pool.q * kGroup + part * kLanes;
         Index first = 0;
         do {
           const bool complete = first + sum.taps_at_once >= sum.taps;
           for (Index k = 0; k < conv.k;) {
             float* tile = rows + (at_once ? 0 : k * sum.out_channel);
-            sum_tile(sum, k, first, span.end - span.first, from, tile);
+            sum_tile(sum, k, first, pool.kernel_h, from, tile);
             const Index end = k + tile_outputs(conv.k, k);
             for (; k < end; ++k, tile += sum.out_channel) {
               if (!complete) continue;
-              pool_row(pool, span, tile - span.first * sum.out_row, sum.out_row, kLanes, relu,
-                       y + at + k * plane, argmax ? argmax + at + k * plane : nullptr);
+              pool_row(pool, span, tile, sum.out_row, kLanes, relu, y + at + k * plane,
+                       argmax ? argmax + at + k * plane : nullptr);
             }
           }
           first += sum.taps_at_once;

@@ -166,9 +166,9 @@ struct SparseSpace {
   float* sums;
 };
 
-/// Where the parts begin, in bytes, and in the end their size.
+/// Where the parts behind the winners begin, in bytes, and in the end their size.
 struct SparseSizes {
-  Index winners, list_end, element, x, dx, weights, sums, end;
+  Index list_end, element, x, dx, weights, sums, end;
 };
 
 SparseSizes sparse_sizes(const WindowGeometry& conv, const WindowGeometry& pool) {
@@ -189,7 +189,7 @@ SparseSizes sparse_sizes(const WindowGeometry& conv, const WindowGeometry& pool)
 
 SparseSpace split(const SparseSizes& at, void* workspace) {
   auto* bytes = static_cast<unsigned char*>(workspace);
-  return {reinterpret_cast<Winner*>(bytes + at.winners),
+  return {reinterpret_cast<Winner*>(bytes),
           reinterpret_cast<std::int32_t*>(bytes + at.list_end),
           reinterpret_cast<Index*>(bytes + at.element),
           reinterpret_cast<float*>(bytes + at.x),
@@ -304,6 +304,7 @@ void conv_pool_backward_sparse(const ConvPoolGradients& all, void* workspace) {
   const Index patches = conv.k * conv.kernel_h * chunk_at(conv, 0).packed_row;
   const Index chunks = (conv.c + chunk_width(conv) - 1) / chunk_width(conv);
   const Index list = conv.k * pool.p * pool.q;
+  const Index scale = chunk_at(conv, 0).count;
   zero(space.sums, chunks * patches);
   for (Index number = 0; all.dx && number < chunks; ++number) {
     pack_weights(conv, chunk_at(conv, number * chunk_width(conv)), all.w,
@@ -317,7 +318,6 @@ void conv_pool_backward_sparse(const ConvPoolGradients& all, void* workspace) {
       const bool first = group == 0 && part == 0;
       for (Index number = 0; number < chunks; ++number) {
         const Chunk chunk = chunk_at(conv, number * chunk_width(conv));
-        const Index scale = chunk_at(conv, 0).count;
         if (chunk.count != scale) scale_lists(conv, list, scale, chunk.count, space);
         // All of x but the border is overwritten: one chunk after itself finds it as it was.
         if (first || chunks > 1) {

@@ -126,15 +126,7 @@ template <int outputs, int patches>
     const float* end = u + channels * outputs;
     const float* channel = v;
     do {
-      Floats value[patches];
-#pragma GCC unroll 12
-      for (int j = 0; j < patches; ++j) value[j] = load(channel + j * kPatch);
-#pragma GCC unroll 4
-      for (int i = 0; i < outputs; ++i) {
-        const Floats weight = broadcast(u[i]);
-#pragma GCC unroll 12
-        for (int j = 0; j < patches; ++j) total[i][j] += value[j] * weight;
-      }
+      add_tap(total, channel, kPatch, u);
       u += outputs;
       channel += kPatches * kPatch;
     } while (u != end);

@@ -32,16 +32,7 @@ void tile(const RowPart& part, const float* in, const float* start, float* out) 
   const Index* offset = part.offset;
   const Index* const end = offset + part.taps;
   do {  // so that the sums never leave the registers
-    const float* from = in + *offset;
-    Floats value[columns];
-#pragma GCC unroll 12
-    for (int j = 0; j < columns; ++j) value[j] = load(from + j * in_step);
-#pragma GCC unroll 8
-    for (int i = 0; i < outputs; ++i) {
-      const Floats weight = broadcast(weights[i]);
-#pragma GCC unroll 12
-      for (int j = 0; j < columns; ++j) total[i][j] += value[j] * weight;
-    }
+    add_tap(total, in + *offset, in_step, weights);
     weights += outputs;
   } while (++offset != end);
   const Index out_step = part.out_column;

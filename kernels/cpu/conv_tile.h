@@ -20,6 +20,21 @@
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 
+/// One tap of a tile: every vector of `in`, `step` floats apart, times every weight.
+template <int outputs, int columns>
+LOCKSTEP_INLINE void add_tap(Floats (&total)[outputs][columns], const float* in, Index step,
+                             const float* weights) {
+  Floats value[columns];
+#pragma GCC unroll 12
+  for (int j = 0; j < columns; ++j) value[j] = load(in + j * step);
+#pragma GCC unroll 8
+  for (int i = 0; i < outputs; ++i) {
+    const Floats weight = broadcast(weights[i]);
+#pragma GCC unroll 12
+    for (int j = 0; j < columns; ++j) total[i][j] += value[j] * weight;
+  }
+}
+
 /// At least one tap. Distances are in floats.
 struct TapSum {
   Index taps, outputs, columns;
