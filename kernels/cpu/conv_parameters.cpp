@@ -4,7 +4,7 @@
 //
 // with the taps t = (c,r,s) of conv_tile.h over x with its border of zeros. A tile holds
 // kTileOutputs channels by kTileTaps taps in registers while it runs over some rows of positions:
-// so many that the rows of dy and x stay in the first-level cache for all taps. In between the sums
+// so many that the rows of dy and x stay in a near cache for all taps. In between the sums
 // wait in memory, a vector each: lanes are samples and stay apart until the end, when sum_each adds
 // them up for a vector of weights at once. The order of all sums is fixed by the shapes alone.
 #include "lockstep/kernels/cpu/conv_parameters.h"
@@ -14,6 +14,11 @@ namespace {
 
 constexpr int kTileOutputs = 4;
 constexpr int kTileTaps = kLanes == 16 ? 6 : kLanes == 8 ? 3 : 2;
+
+/// What the rows of positions may fill. The larger tile asks the cache for 10 vectors in 24
+/// multiply-adds, which the second level gives too (cores with AVX-512 have 512 KiB of it or more):
+/// there longer runs are worth more.
+constexpr Index kRowFloats = kLanes == 16 ? 3 * kCacheFloats : kCacheFloats;
 
 /// Writes the sums over some rows to `sums`, [outputs][all `taps` taps][lanes], or adds them.
 template <int outputs, int width>
@@ -26,11 +31,17 @@ void tile(const Positions& some, const float* x, const Index* offsets, const flo
   }
   Index offset[width];
   for (int t = 0; t < width; ++t) offset[t] = offsets[t];
-  for (int part = 0; part < some.parts; ++part) {
-    for (Index row = 0; row < some.rows; ++row) {
-      const float* x_at = x + row * some.x_row + part * kLanes;
-      const float* dy_at = dy + row * some.dy_row + part * kLanes;
-      for (Index column = 0; column < some.columns; ++column) {
+  // Loops that run at least once, so that the sums never leave the registers.
+  int part = 0;
+  do {
+    const float* x_row = x + part * kLanes;
+    const float* dy_row = dy + part * kLanes;
+    Index rows = some.rows;
+    do {
+      const float* x_at = x_row;
+      const float* dy_at = dy_row;
+      Index columns = some.columns;
+      do {
         Floats gradient[outputs];
 #pragma GCC unroll 8
         for (int i = 0; i < outputs; ++i) gradient[i] = load(dy_at + i * some.dy_channel);
@@ -42,9 +53,11 @@ void tile(const Positions& some, const float* x, const Index* offsets, const flo
         }
         x_at += some.x_column;
         dy_at += some.dy_column;
-      }
-    }
-  }
+      } while (--columns > 0);
+      x_row += some.x_row;
+      dy_row += some.dy_row;
+    } while (--rows > 0);
+  } while (++part < some.parts);
   for (int i = 0; i < outputs; ++i) {
     for (int t = 0; t < width; ++t) store(sums + (i * taps + t) * kLanes, total[i][t]);
   }
@@ -114,8 +127,8 @@ void conv_backward_parameters(const WindowGeometry& g, const float* x, const flo
   const Image in = channels_of_rows(g.c, g.h, g.w, border);
   const Index taps = x_tap_offsets(g, in, space.offsets);
   const Index channel = g.p * g.q * kGroup;
-  const Index rows = larger(1, (kCacheFloats - g.kernel_h * in.row) /
-                                   (kTileOutputs * g.q * kGroup + g.stride_h * in.row));
+  const Index rows = larger(
+      1, (kRowFloats - g.kernel_h * in.row) / (kTileOutputs * g.q * kGroup + g.stride_h * in.row));
   for (Index group = 0; group < g.groups; ++group) {
     add_border(in, border, x + group * g.c * g.h * g.w * kGroup, space.image);
     const float* gradient = dy + group * g.k * channel;

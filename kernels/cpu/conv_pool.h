@@ -33,6 +33,12 @@ void conv_pool_forward_winograd(const WindowGeometry& conv, const WindowGeometry
                                 std::uint8_t* argmax, void* workspace);
 std::size_t conv_pool_winograd_bytes(const WindowGeometry& conv);
 
+/// For few channels, in registers: forward for windows of 2 x 2; gradients without dx.
+void conv_pool_forward_few(const WindowGeometry& conv, const WindowGeometry& pool, bool relu,
+                           const float* x, const float* w, const float* b, float* y,
+                           std::uint8_t* argmax, void* workspace);
+void conv_pool_backward_few(const ConvPoolGradients& all, void* workspace);
+
 /// Visits the winning places alone, sample by sample.
 void conv_pool_backward_sparse(const ConvPoolGradients& all, void* workspace);
 std::size_t conv_pool_sparse_bytes(const WindowGeometry& conv, const WindowGeometry& pool);

@@ -7,6 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#if defined(__AVX2__)
+#include <immintrin.h>  // for what the compiler makes single elements of: bytes to numbers and back
+#endif
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 
@@ -67,36 +70,37 @@ struct CountLanes<0, I...> {
 };
 using AllLanes = CountLanes<kLanes>::Type;
 
-/// The numbers 0 to 4 * kLanes - 1, one for each byte of a vector.
-using AllBytes = CountLanes<kLanes * 4>::Type;
-
 typedef std::uint8_t Bytes __attribute__((vector_size(kLanes * 4)));
-typedef std::uint64_t Quads __attribute__((vector_size(kLanes * 4)));
 
-/// Byte j of the result is byte j / 4 of what every 16 bytes of `copies` hold.
-template <int... J>
-LOCKSTEP_INLINE Ints spread_bytes(Bytes copies, Lanes<J...>) {
-  return reinterpret_cast<Ints>(__builtin_shufflevector(copies, copies, (J / 16 * 16 + J / 4)...)) &
-         0xff;
-}
+#if defined(__AVX512F__)
+constexpr __mmask16 kAll = 0xffff;  // without a mask GCC 12 warns of its own header
+#endif
 
-/// kLanes bytes from `from` as numbers. The compiler makes single elements of a conversion; a copy
-/// for every 16 bytes and a shuffle within them are two instructions.
+/// kLanes bytes from `from` as numbers.
 LOCKSTEP_INLINE Ints load_bytes(const std::uint8_t* from) {
-  std::uint64_t half[2] = {};
-  __builtin_memcpy(half, from, kLanes);
-  if (kLanes <= 8) half[1] = half[0];
-  Quads copies;
-  for (int i = 0; i < kLanes / 2; ++i) copies[i] = half[i % 2];
-  return spread_bytes(reinterpret_cast<Bytes>(copies), AllBytes{});
+#if defined(__AVX512F__)
+  return reinterpret_cast<Ints>(
+      _mm512_maskz_cvtepu8_epi32(kAll, _mm_loadu_si128((const __m128i_u*)from)));
+#elif defined(__AVX2__) && !defined(LOCKSTEP_SIXTEEN_LANES)
+  return reinterpret_cast<Ints>(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i_u*)from)));
+#else
+  Ints numbers;
+  for (int i = 0; i < kLanes; ++i) numbers[i] = from[i];
+  return numbers;
+#endif
 }
 
 /// The lowest byte of each number, to `to`.
 template <int... I>
 LOCKSTEP_INLINE void store_low_bytes(std::uint8_t* to, Ints from, Lanes<I...>) {
+#if defined(__AVX512F__)
+  _mm_storeu_si128((__m128i_u*)to,
+                   _mm512_maskz_cvtepi32_epi8(kAll, reinterpret_cast<__m512i>(from)));
+#else
   const auto bytes = reinterpret_cast<Bytes>(from);
   const auto low = __builtin_shufflevector(bytes, bytes, (4 * I)...);
   __builtin_memcpy(to, &low, sizeof low);
+#endif
 }
 
 template <int... I>
