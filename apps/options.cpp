@@ -49,6 +49,8 @@ void add_batches(CommandLine& line, TrainOptions& options, CLI::Option*& batch,
   line.flag("--no-graph", options.no_graph,
             "give a GPU every operation of a step on its own; the same bits, slower, easier to "
             "find a fault in");
+  line.flag("--pin", options.pin,
+            "keep the thread of every replica on a core of its own; good where nothing else runs");
 }
 
 void add_training(CommandLine& line, TrainOptions& options, std::string& epsilon_place) {

@@ -37,6 +37,7 @@ struct TrainOptions {
   std::string data_resident = "auto";
   bool no_graph = false;
   bool no_fuse = false;
+  bool pin = false;
   std::string model = "article";
   std::filesystem::path init_from;  ///< weights to start from; empty: initialisers
   std::uint64_t seed = 0;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/pinned_thread.h"
 #include "lockstep/parallel/device_group.h"
 
 namespace lockstep {
@@ -148,6 +149,8 @@ struct World::Impl {
     const std::unique_ptr<Communicator> communicator =
         std::move(communicators[static_cast<std::size_t>(rank)]);
     try {
+      std::optional<PinnedThread> pinned;
+      if (options.pin_threads) pinned.emplace(rank);
       const CurrentDevice current(options.devices.list[static_cast<std::size_t>(rank)]);
       if (group == nullptr) {
         (*work)(*communicator);

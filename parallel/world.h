@@ -17,6 +17,9 @@ struct WorldOptions {
   LogSink log{};  ///< notices and warnings; nothing is printed
   /// The longest that connecting several GPUs may take.
   std::chrono::seconds connect_limit{120};
+  /// While it works, the thread of rank r stays on the r-th core that the process may use. Helps
+  /// where a scheduler moves threads about; hurts where other programs want the same cores.
+  bool pin_threads = false;
 };
 
 /// A set of devices with one thread per replica, started when first used and kept. Rank 0's work

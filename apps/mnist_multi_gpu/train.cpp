@@ -198,7 +198,7 @@ ExitCode run_train(const TrainOptions& options) {
   Narrator narrator(options, bar);
   narrator.start(report, config);
 
-  World world({.devices = devices, .log = log});
+  World world({.devices = devices, .log = log, .pin_threads = options.pin});
   Trainer trainer(world, model, SoftmaxCrossEntropy{}, make_optimizer(options),
                   {.seed = options.seed,
                    .reduce = options.reduce,

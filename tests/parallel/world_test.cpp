@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/pinned_thread.h"
 
 #include "support/catch.h"
 #include "support/throws.h"
@@ -45,6 +46,30 @@ TEST_CASE("a world runs ranks 0 to replicas - 1, rank 0 on the caller's thread")
     CHECK(std::set<std::thread::id>(ids.begin(), ids.end()).size() == ids.size());
     CHECK(ranks_that_ran(world, replicas) == replicas);
   }
+}
+
+TEST_CASE("asked to, a world keeps every rank on one core while it works") {
+  WorldOptions options = cpus(3);
+  options.pin_threads = true;
+  World world(options);
+  const std::vector<int> before = PinnedThread::allowed();
+  REQUIRE_FALSE(before.empty());
+  std::vector<std::vector<int>> cores(3);
+  for (int run = 0; run < 2; ++run) {
+    world.run(3, [&](Communicator& communicator) {
+      cores[static_cast<std::size_t>(communicator.rank())] = PinnedThread::allowed();
+    });
+    for (std::size_t rank = 0; rank < cores.size(); ++rank) {
+      CHECK(cores[rank] == std::vector<int>{before[rank % before.size()]});
+    }
+    CHECK(PinnedThread::allowed() == before);
+  }
+  World free(cpus(2));
+  free.run(2, [&](Communicator& communicator) {
+    cores[static_cast<std::size_t>(communicator.rank())] = PinnedThread::allowed();
+  });
+  CHECK(cores[0] == before);
+  CHECK(cores[1] == before);
 }
 
 TEST_CASE("threads are kept between runs") {
