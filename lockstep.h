@@ -10,6 +10,8 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/mnist.h"
 #include "lockstep/data/synthetic.h"
+#include "lockstep/io/checkpoint.h"
+#include "lockstep/io/checkpoint_folder.h"
 #include "lockstep/io/weights.h"
 #include "lockstep/layers/loss.h"
 #include "lockstep/layers/model.h"

@@ -5,9 +5,12 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/number_text.h"
+#include "lockstep/core/sha256.h"
 
 namespace lockstep {
 
@@ -172,6 +175,22 @@ const std::int32_t* Dataset::classes() const {
 const float* Dataset::soft_targets() const {
   if (storage_->soft_targets.empty()) return nullptr;
   return storage_->soft_targets.data() + first_ * storage_->class_count;
+}
+
+std::string Dataset::sha256() const {
+  Sha256 digest;
+  const std::string form =
+      message(sample_shape(), ' ', class_count(), ' ', number_text(scale()), ' ', count_);
+  digest.add(std::span(form));
+  const auto values = static_cast<std::size_t>(count_ * sample_shape().count());
+  const auto samples = static_cast<std::size_t>(count_);
+  if (bytes() != nullptr) digest.add(std::span(bytes(), values));
+  if (floats() != nullptr) digest.add(std::span(floats(), values));
+  if (classes() != nullptr) digest.add(std::span(classes(), samples));
+  if (soft_targets() != nullptr) {
+    digest.add(std::span(soft_targets(), samples * static_cast<std::size_t>(class_count())));
+  }
+  return digest.finish();
 }
 
 Dataset Dataset::slice(std::int64_t first, std::int64_t count) const {

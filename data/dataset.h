@@ -46,6 +46,9 @@ class Dataset {
 
   /// Samples [first, first + count); UsageError when they are not all there.
   [[nodiscard]] Dataset slice(std::int64_t first, std::int64_t count) const;
+  /// Digest of what training sees of this slice: shape, classes, scale, samples and targets, not
+  /// the name. Takes a few seconds a gigabyte.
+  [[nodiscard]] std::string sha256() const;
   /// The first min(count, size()) samples.
   [[nodiscard]] Dataset take(std::int64_t count) const;
   /// Samples [first, first + count) as floats (count, ...sample_shape), scaled: what a model's

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 
+#include "lockstep/config.h"
 #include "lockstep/io/files.h"
 
 namespace lockstep {
@@ -119,11 +120,17 @@ TensorEntry parse_entry(const std::string& name, const Json& value, std::uint64_
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
-                       const std::map<std::string, std::string>& metadata) {
+std::vector<std::string_view> SafetensorsBytes::parts() const {
+  std::vector<std::string_view> all{opening};
+  all.insert(all.end(), values.begin(), values.end());
+  return all;
+}
+
+SafetensorsBytes safetensors_bytes(const std::vector<TensorToWrite>& tensors,
+                                   const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header;
   header["__metadata__"] = metadata;
-  std::vector<std::string_view> parts(1);
+  SafetensorsBytes bytes_of_file;
   std::uint64_t offset = 0;
   for (const TensorToWrite& tensor : tensors) {
     const std::uint64_t bytes = static_cast<std::uint64_t>(tensor.shape.count()) * sizeof(float);
@@ -135,13 +142,24 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Tens
     }
     entry["data_offsets"] = {offset, offset + bytes};
     offset += bytes;
-    parts.emplace_back(reinterpret_cast<const char*>(tensor.values), bytes);
+    bytes_of_file.values.emplace_back(reinterpret_cast<const char*>(tensor.values), bytes);
   }
   std::string text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   text.resize((text.size() + 7) / 8 * 8, ' ');
-  const std::string opening = encode_length(text.size()) + text;
-  parts[0] = opening;
-  write_file(path, parts);
+  bytes_of_file.opening = encode_length(text.size()) + text;
+  return bytes_of_file;
+}
+
+void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  const SafetensorsBytes bytes = safetensors_bytes(tensors, metadata);
+  write_file(path, bytes.parts());
+}
+
+std::map<std::string, std::string> weights_metadata() {
+  // "pt" is what readers elsewhere look for: filters and linear weights lie as PyTorch's do.
+  return {
+      {"format", "pt"}, {"lockstep_version", kVersion}, {"flattening", "channel-first (C, H, W)"}};
 }
 
 bool TensorEntry::has_shape(const Shape& shape) const {

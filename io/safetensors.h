@@ -11,6 +11,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/core/shape.h"
@@ -25,9 +26,25 @@ struct TensorToWrite {
   const float* values = nullptr;
 };
 
-/// Writes the tensors in their order by write_file. Text in `metadata` that is no UTF-8 is mended.
+/// The bytes of a file: its opening, and values where they lie.
+struct SafetensorsBytes {
+  std::string opening;
+  std::vector<std::string_view> values;
+
+  /// All of them in their order; they refer to this.
+  [[nodiscard]] std::vector<std::string_view> parts() const;
+};
+
+/// The tensors in their order. Text in `metadata` that is no UTF-8 is mended.
+[[nodiscard]] SafetensorsBytes safetensors_bytes(
+    const std::vector<TensorToWrite>& tensors, const std::map<std::string, std::string>& metadata);
+
+/// Writes them by write_file.
 void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
                        const std::map<std::string, std::string>& metadata);
+
+/// What we write into the header's __metadata__ of weights.
+[[nodiscard]] std::map<std::string, std::string> weights_metadata();
 
 /// A tensor of a file.
 struct TensorEntry {

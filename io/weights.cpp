@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "lockstep/config.h"
 #include "lockstep/core/error.h"
 #include "lockstep/io/safetensors.h"
 
@@ -22,9 +21,7 @@ std::string names_of(const std::vector<Parameter>& parameters) {
 
 void save_weights(const Model& model, const std::filesystem::path& path,
                   const std::map<std::string, std::string>& metadata) {
-  // "pt" is what readers elsewhere look for: filters and linear weights lie as PyTorch's do.
-  std::map<std::string, std::string> all = {
-      {"format", "pt"}, {"lockstep_version", kVersion}, {"flattening", "channel-first (C, H, W)"}};
+  std::map<std::string, std::string> all = weights_metadata();
   all.insert(metadata.begin(), metadata.end());
   std::vector<TensorToWrite> tensors;
   for (const Parameter& parameter : model.layout().parameters()) {

@@ -92,6 +92,10 @@ double Schedule::rate(double base, const ScheduleStep& at) const {
   return std::visit([&](const auto& schedule) { return rate_of(schedule, base, at); }, value_);
 }
 
+bool Schedule::has_end() const {
+  return std::holds_alternative<CosineDecay>(value_);
+}
+
 std::string Schedule::describe() const {
   return std::visit([](const auto& schedule) { return text_of(schedule); }, value_);
 }

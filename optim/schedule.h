@@ -50,6 +50,8 @@ class Schedule {
 
   [[nodiscard]] double rate(double base, const ScheduleStep& at) const;
   [[nodiscard]] std::string describe() const;
+  /// Whether rates depend on ScheduleStep::total_steps.
+  [[nodiscard]] bool has_end() const;
 
  private:
   std::variant<ConstantRate, ExponentialDecay, StepDecay, CosineDecay> value_;

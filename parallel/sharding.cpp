@@ -105,6 +105,14 @@ Sharding make_sharding(const Devices& devices, Reduce reduce, int shards, std::i
   return sharding;
 }
 
+Sharding resume_sharding(const Devices& devices, Reduce reduce, int shards,
+                         std::int64_t batch_size) {
+  const auto listed = static_cast<int>(devices.list.size());
+  const bool cannot_share = !devices.automatic && listed > 0 && shards % listed != 0;
+  if (cannot_share && reduce == Reduce::fast) shards = 0;
+  return make_sharding(devices, reduce, shards, batch_size, 0);
+}
+
 std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch_size, LastBatch last_batch) {
   check_batch(batch_size, "a batch size");
   const std::int64_t full = samples / batch_size;

@@ -52,6 +52,11 @@ struct Sharding {
 [[nodiscard]] Sharding make_sharding(const Devices& devices, Reduce reduce, int shards,
                                      std::int64_t batch_size, std::int64_t batch_per_replica);
 
+/// For a training that goes on with `shards` shards and `batch_size` from a checkpoint. As
+/// make_sharding; but in fast mode replicas that cannot share those shards get one each.
+[[nodiscard]] Sharding resume_sharding(const Devices& devices, Reduce reduce, int shards,
+                                       std::int64_t batch_size);
+
 /// Steps of an epoch of `samples` samples.
 [[nodiscard]] std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch_size,
                                            LastBatch last_batch);

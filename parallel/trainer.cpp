@@ -1,25 +1,14 @@
-#include "lockstep/parallel/trainer.h"
-
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <limits>
 #include <utility>
-#include <vector>
 
 #include "lockstep/core/error.h"
 #include "lockstep/data/permutation.h"
-#include "lockstep/parallel/replica.h"
+#include "lockstep/parallel/trainer_impl.h"
 
 namespace lockstep {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 void check(const TrainerOptions& options) {
   if (!(options.l2 >= 0) || options.l2 == std::numeric_limits<float>::infinity()) {
@@ -35,201 +24,166 @@ void check(const TrainerOptions& options) {
 
 }  // namespace
 
-struct Trainer::Impl {
-  Impl(World& world_in, Sequential model_in, const Optimizer& optimizer_in,
-       const TrainerOptions& options_in)
-      : world(world_in),
-        model(std::move(model_in)),
-        layout(model),
-        optimizer(optimizer_in),
-        options(options_in),
-        stop(world.devices().list.front(), sizeof(std::uint32_t), "the stop request") {
-    check(options);
-    (void)make_buckets(layout, options.bucket_bytes);  // refuses a bad bucket size now
-    start.params.resize(static_cast<std::size_t>(layout.size()));
-    start.moments.assign(optimizer.moment_names().size(), std::vector<float>(start.params.size()));
-  }
+Trainer::Impl::Impl(World& world_in, Sequential model_in, const Optimizer& optimizer_in,
+                    const TrainerOptions& options_in)
+    : world(world_in),
+      model(std::move(model_in)),
+      layout(model),
+      optimizer(optimizer_in),
+      options(options_in),
+      stop(world.devices().list.front(), sizeof(std::uint32_t), "the stop request") {
+  check(options);
+  (void)make_buckets(layout, options.bucket_bytes);  // refuses a bad bucket size now
+  start.params.resize(static_cast<std::size_t>(layout.size()));
+  start.moments.assign(optimizer.moment_names().size(), std::vector<float>(start.params.size()));
+}
 
-  /// Makes `count` replicas that go on from where training stands. Each is made by the thread that
-  /// drives it.
-  void make_replicas(int count) {
-    if (apart) salvage();
-    if (static_cast<int>(replicas.size()) == count) return;
-    if (!replicas.empty()) start = replicas[0]->export_state();
-    replicas.clear();
-    std::vector<std::unique_ptr<Replica>> made(static_cast<std::size_t>(count));
-    const ReplicaSetup setup{
-        .model = model,
-        .layout = layout,
-        .optimizer = optimizer,
-        .seed = options.seed,
-        .reduce = options.reduce,
-        .bucket_bytes = options.bucket_bytes,
-        .l2 = options.l2,
-        .clip_norm = options.clip_norm,
-        .precision = options.precision,
-        .residence = options.residence,
-        .graph = options.graph,
-        .fuse = options.fuse,
-        .stop_request = reinterpret_cast<const std::uint32_t*>(stop.device_address())};
-    world.run(count, [&](Communicator& communicator) {
-      const auto rank = static_cast<std::size_t>(communicator.rank());
-      made[rank] = std::make_unique<Replica>(world.devices().list[rank], setup, start);
+void Trainer::Impl::make_replicas(int count) {
+  if (apart) salvage();
+  if (static_cast<int>(replicas.size()) == count) return;
+  if (!replicas.empty()) start = replicas[0]->export_state();
+  replicas.clear();
+  std::vector<std::unique_ptr<Replica>> made(static_cast<std::size_t>(count));
+  const ReplicaSetup setup{
+      .model = model,
+      .layout = layout,
+      .optimizer = optimizer,
+      .seed = options.seed,
+      .reduce = options.reduce,
+      .bucket_bytes = options.bucket_bytes,
+      .l2 = options.l2,
+      .clip_norm = options.clip_norm,
+      .precision = options.precision,
+      .residence = options.residence,
+      .graph = options.graph,
+      .fuse = options.fuse,
+      .stop_request = reinterpret_cast<const std::uint32_t*>(stop.device_address())};
+  world.run(count, [&](Communicator& communicator) {
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    made[rank] = std::make_unique<Replica>(world.devices().list[rank], setup, start);
+  });
+  replicas = std::move(made);
+}
+
+void Trainer::Impl::for_each_replica(const std::function<void(Replica&, Communicator&)>& work) {
+  at_work = true;
+  try {
+    world.run(static_cast<int>(replicas.size()), [&](Communicator& communicator) {
+      work(*replicas[static_cast<std::size_t>(communicator.rank())], communicator);
     });
-    replicas = std::move(made);
-  }
-
-  void for_each_replica(const std::function<void(Replica&, Communicator&)>& work) {
-    at_work = true;
-    try {
-      world.run(static_cast<int>(replicas.size()), [&](Communicator& communicator) {
-        work(*replicas[static_cast<std::size_t>(communicator.rank())], communicator);
-      });
-    } catch (...) {
-      at_work = false;
-      // Threads stop at one step. GPUs that were cut off from each other may stop at two.
-      apart = world.devices().list.front().kind == DeviceKind::cuda;
-      try {
-        if (apart) salvage();
-      } catch (const Error&) {
-        // What failed first is what to tell; this comes back at the next call.
-      }
-      throw;
-    }
+  } catch (...) {
     at_work = false;
-  }
-
-  /// After a failed run: keeps what the first replica that can still be read has got to, and drops
-  /// them all. Throws DeviceError when none can be read.
-  void salvage() {
-    for (const auto& replica : replicas) {
-      try {
-        start = replica->export_state();
-        break;
-      } catch (const Error&) {
-        if (replica == replicas.back()) throw;
-      }
+    // Threads stop at one step. GPUs that were cut off from each other may stop at two.
+    apart = world.devices().list.front().kind == DeviceKind::cuda;
+    try {
+      if (apart) salvage();
+    } catch (const Error&) {
+      // What failed first is what to tell; this comes back at the next call.
     }
-    replicas.clear();
-    epoch_open = false;
-    apart = false;
+    throw;
   }
+  at_work = false;
+}
 
-  /// After a failed run: new replicas go on with training from where the old ones stood.
-  void bring_together() {
-    if (apart) salvage();
-    if (!replicas.empty() || !train) return;
-    make_replicas(sharding.replicas);
-    for_each_replica([&](Replica& replica, Communicator& communicator) {
-      replica.begin(*train, sharding, communicator);
-    });
-  }
-
-  /// Throws ShapeError unless samples and classes of `data` are what the model takes and gives.
-  void check_fits(const Dataset& data) const {
-    const Shape& sample = data.sample_shape();
-    if (input_sample && *input_sample != sample) {
-      throw ShapeError(message("trainer: samples of ", data.name(), " are ", sample,
-                               ", the model has been set up for ", *input_sample));
-    }
-    const Shape output = model.shapes(sample).back();  // names the layer that does not fit
-    if (output.rank() != 1 || output[0] != data.class_count()) {
-      throw ShapeError(message("trainer: the model's output for a sample is ", output, ", but ",
-                               data.name(), " has ", data.class_count(),
-                               " classes; the last layer must give one logit per class"));
+void Trainer::Impl::salvage() {
+  for (const auto& replica : replicas) {
+    try {
+      start = replica->export_state();
+      break;
+    } catch (const Error&) {
+      if (replica == replicas.back()) throw;
     }
   }
+  replicas.clear();
+  epoch_open = false;
+  apart = false;
+}
 
-  /// First in every call that trains: a callback may not make one.
-  void require_idle() const {
-    if (at_work) {
-      throw UsageError("trainer: called while it is at work; one call comes after another");
-    }
+void Trainer::Impl::bring_together() {
+  if (apart) salvage();
+  if (!replicas.empty() || !batches) return;
+  make_replicas(batches->sharding.replicas);
+  for_each_replica([&](Replica& replica, Communicator& communicator) {
+    replica.begin(batches->train, batches->sharding, communicator);
+  });
+}
+
+void Trainer::Impl::check_fits(const Dataset& data) const {
+  const Shape& sample = data.sample_shape();
+  if (input_sample && *input_sample != sample) {
+    throw ShapeError(message("trainer: samples of ", data.name(), " are ", sample,
+                             ", the model has been set up for ", *input_sample));
   }
-
-  void require_begun() const {
-    if (!train) throw UsageError("trainer: no training data yet; call fit or begin first");
+  const Shape output = model.shapes(sample).back();  // names the layer that does not fit
+  if (output.rank() != 1 || output[0] != data.class_count()) {
+    throw ShapeError(message("trainer: the model's output for a sample is ", output, ", but ",
+                             data.name(), " has ", data.class_count(),
+                             " classes; the last layer must give one logit per class"));
   }
+}
 
-  [[nodiscard]] const StepState& state() const {
-    return replicas.empty() ? start.step : replicas[0]->state();
+void Trainer::Impl::require_idle() const {
+  if (at_work) {
+    throw UsageError("trainer: called while it is at work; one call comes after another");
   }
+}
 
-  [[nodiscard]] double rate(std::int64_t step_in_epoch) const {
-    const std::int64_t epoch = state().epoch;
-    return options.schedule.rate(optimizer.base_lr(), {.epoch = epoch,
-                                                       .step = epoch * steps + step_in_epoch,
-                                                       .total_steps = total_epochs * steps});
-  }
+void Trainer::Impl::require_begun() const {
+  if (!batches) throw UsageError("trainer: no training data yet; call fit or begin first");
+}
 
-  /// Lays out the epoch that training stands at.
-  void open_epoch() {
-    shuffle_epoch(options.seed, state().epoch, train->size(), permutation);
-    learning_rates.resize(static_cast<std::size_t>(steps));
-    for (std::int64_t i = 0; i < steps; ++i)
-      learning_rates[static_cast<std::size_t>(i)] = static_cast<float>(rate(i));
-    for_each_replica([&](Replica& replica, Communicator&) {
-      replica.open_epoch({permutation, learning_rates});
-    });
-    epoch_open = true;
-  }
+double Trainer::Impl::rate(std::int64_t step_in_epoch) const {
+  const std::int64_t epoch = state().epoch;
+  const std::int64_t steps = batches->steps;
+  return options.schedule.rate(optimizer.base_lr(), {.epoch = epoch,
+                                                     .step = epoch * steps + step_in_epoch,
+                                                     .total_steps = batches->total_epochs * steps});
+}
 
-  void close_epoch() {
-    for (const auto& replica : replicas) replica->close_epoch();
-    epoch_open = false;
-    train_seconds = 0;
-  }
+void Trainer::Impl::open_epoch() {
+  shuffle_epoch(options.seed, state().epoch, batches->train.size(), permutation);
+  learning_rates.resize(static_cast<std::size_t>(batches->steps));
+  for (std::int64_t i = 0; i < batches->steps; ++i)
+    learning_rates[static_cast<std::size_t>(i)] = static_cast<float>(rate(i));
+  for_each_replica([&](Replica& replica, Communicator&) {
+    replica.open_epoch({permutation, learning_rates});
+  });
+  epoch_open = true;
+}
 
-  [[nodiscard]] std::int64_t steps_left() const { return steps - state().step_in_epoch; }
+void Trainer::Impl::close_epoch() {
+  for (const auto& replica : replicas) replica->close_epoch();
+  epoch_open = false;
+  train_seconds = 0;
+}
 
-  std::int64_t run_in_epoch(std::int64_t wanted);
-  [[nodiscard]] static std::string nonfinite_message(const Replica& replica);
-  void report_step(const Replica& replica) const;
-  [[nodiscard]] EpochStats epoch_stats() const;
-
-  [[nodiscard]] std::atomic_ref<std::uint32_t> stop_flag() const {
-    return std::atomic_ref(*stop.as<std::uint32_t>());
-  }
-
-  World& world;
-  Sequential model;
-  ParameterLayout layout;
-  Optimizer optimizer;
-  TrainerOptions options;
-  TrainingState start;  ///< what replicas are made from
-  std::optional<Shape> input_sample;
-
-  std::vector<std::unique_ptr<Replica>> replicas;
-  std::optional<Dataset> train;
-  Sharding sharding;
-  std::int64_t steps = 0;         ///< of an epoch
-  std::int64_t total_epochs = 0;  ///< that the schedule is laid out for
-  std::vector<std::int32_t> permutation;
-  std::vector<float> learning_rates;
-  bool epoch_open = false;
-  bool at_work = false;      ///< the replicas are running
-  bool apart = false;        ///< replicas may have stopped at different steps
-  double train_seconds = 0;  ///< of the open epoch so far
-
-  HostBuffer stop;  ///< one word: above 0 when a stop was asked for; devices read it
-  std::function<void(const EpochStats&)> on_epoch;
-  std::function<void(const Progress&)> on_progress;
-};
-
-/// Runs `wanted` steps of the open epoch, or as many as it has left; fewer after a stop request.
 std::int64_t Trainer::Impl::run_in_epoch(std::int64_t wanted) {
   require_begun();
   bring_together();
-  const Clock::time_point begun = Clock::now();
   if (!epoch_open) open_epoch();
-  const std::int64_t count = std::min(wanted, steps_left());
-  if (count == 0) return 0;
+  std::int64_t done = 0;
+  while (done < wanted && steps_left() > 0) {
+    done += run_to_checkpoint(wanted - done);
+    if (steps_left() > 0) hand_out_if_due();
+    if (stop_asked.load()) break;
+  }
+  return done;
+}
+
+/// A checkpoint that time asks for is a stop that the trainer itself asks for: all replicas come
+/// back after the same step.
+std::int64_t Trainer::Impl::run_to_checkpoint(std::int64_t wanted) {
+  const TrainerClock::time_point begun = TrainerClock::now();
+  // A pause is over; a stop that was asked for stays, also one that comes just now.
+  stop_flag().store(0);
+  if (stop_asked.load()) stop_flag().store(1);
   const std::int64_t first = state().step_in_epoch;
+  const std::int64_t count = std::min({wanted, steps_left(), steps_to_checkpoint()});
   for_each_replica([&](Replica& replica, Communicator& communicator) {
     replica.run(communicator, count, [&] {
-      if (communicator.rank() == 0 && on_progress && replica.state().frozen == 0) {
-        report_step(replica);
-      }
+      if (communicator.rank() != 0 || replica.state().frozen != 0) return;
+      if (due_by_time()) stop_flag().store(1);
+      if (on_progress) report_step(replica);
     });
   });
   train_seconds += seconds_since(begun);
@@ -250,7 +204,7 @@ std::string Trainer::Impl::nonfinite_message(const Replica& replica) {
 void Trainer::Impl::report_step(const Replica& replica) const {
   const EpochSums& sums = replica.sums();
   on_progress({Progress::Phase::training, static_cast<int>(replica.state().epoch),
-               replica.state().step_in_epoch, steps,
+               replica.state().step_in_epoch, batches->steps,
                sums.ema_weight > 0 ? sums.ema / sums.ema_weight : 0});
 }
 
@@ -300,54 +254,90 @@ void Trainer::begin(const Dataset& train, const BatchOptions& options) {
   Impl& impl = *impl_;
   impl.require_idle();
   impl.check_fits(train);
-  const Sharding sharding =
-      make_sharding(impl.world.devices(), impl.options.reduce, impl.options.shards,
-                    options.batch_size, options.batch_per_replica);
+  const Sharding sharding = impl.sharding_of(options);
   const std::int64_t steps = steps_per_epoch(train.size(), sharding.batch_size, options.last_batch);
   if (steps == 0) {
     throw UsageError(message("trainer: ", train.name(), " has ", train.size(),
                              " samples and a batch ", sharding.batch_size,
                              ": no step in an epoch; use a smaller batch or keep the last one"));
   }
-  impl.train.reset();  // until the replicas are ready
+  const std::int64_t first_epoch =
+      impl.restored ? impl.fit.first_epoch
+                    : impl.state().epoch + (impl.state().step_in_epoch == 0 ? 0 : 1);
+  Impl::Batches batches{train, sharding, options.last_batch, steps, first_epoch + options.epochs};
+  if (impl.restored) impl.check_same(batches);
+  impl.batches.reset();  // until the replicas are ready
   impl.make_replicas(sharding.replicas);
-  if (impl.state().step_in_epoch != 0) impl.close_epoch();
+  if (!impl.restored) {
+    if (impl.state().step_in_epoch != 0) impl.close_epoch();
+    impl.fit = {.first_epoch = static_cast<int>(first_epoch)};
+    impl.best_params.clear();
+    impl.train_seconds = 0;
+  }
   impl.epoch_open = false;
   impl.for_each_replica([&](Replica& replica, Communicator& communicator) {
     replica.begin(train, sharding, communicator);
   });
-  impl.train = train;
   impl.input_sample = train.sample_shape();
-  impl.sharding = sharding;
-  impl.steps = steps;
-  impl.total_epochs = impl.state().epoch + options.epochs;
+  impl.batches = std::move(batches);
+  impl.restored.reset();
+  impl.handed_out = TrainerClock::now();
+}
+
+Sharding Trainer::Impl::sharding_of(const BatchOptions& wanted) const {
+  if (!restored) {
+    return make_sharding(world.devices(), options.reduce, options.shards, wanted.batch_size,
+                         wanted.batch_per_replica);
+  }
+  const std::int64_t batch_size =
+      wanted.batch_per_replica > 0 ? restored->recipe.batch_size : wanted.batch_size;
+  if (options.shards == 0) {
+    return resume_sharding(world.devices(), options.reduce, restored->execution.shards, batch_size);
+  }
+  if (options.reduce == Reduce::invariant && options.shards != restored->execution.shards) {
+    throw UsageError(message("trainer: ", options.shards, " shards; the checkpoint has ",
+                             restored->execution.shards,
+                             ", and in invariant mode they decide the result"));
+  }
+  return make_sharding(world.devices(), options.reduce, options.shards, batch_size, 0);
 }
 
 std::int64_t Trainer::run_steps(std::int64_t steps) {
   if (steps < 1) throw UsageError(message("trainer: run_steps(", steps, "), want 1 or more"));
   Impl& impl = *impl_;
   impl.require_idle();
+  impl.require_begun();
+  impl.bring_together();
   std::int64_t done = 0;
   while (done < steps) {
-    if (impl.epoch_open && impl.steps_left() == 0) impl.close_epoch();
-    done += impl.run_in_epoch(steps - done);
+    if (impl.steps_left() == 0) impl.close_epoch();
+    const std::int64_t ran = impl.run_in_epoch(steps - done);
+    done += ran;
+    if (ran > 0 && impl.steps_left() == 0) impl.hand_out_if_due();
     if (stop_requested()) break;
   }
   return done;
 }
 
+EpochStats Trainer::Impl::finish_epoch() {
+  run_in_epoch(std::numeric_limits<std::int64_t>::max());
+  EpochStats stats = epoch_stats();
+  if (steps_left() == 0) close_epoch();
+  return stats;
+}
+
 EpochStats Trainer::run_epoch() {
   Impl& impl = *impl_;
   impl.require_idle();
-  impl.run_in_epoch(std::numeric_limits<std::int64_t>::max());
-  EpochStats stats = impl.epoch_stats();
-  if (impl.steps_left() == 0) impl.close_epoch();
+  const int epoch_before = epoch();
+  EpochStats stats = impl.finish_epoch();
+  if (epoch() > epoch_before) impl.hand_out_if_due();
   return stats;
 }
 
 EvalStats Trainer::evaluate(const Dataset& data) {
   Impl& impl = *impl_;
-  const Clock::time_point begun = Clock::now();
+  const TrainerClock::time_point begun = TrainerClock::now();
   impl.require_idle();
   impl.check_fits(data);
   impl.input_sample = data.sample_shape();
@@ -384,74 +374,18 @@ EvalStats Trainer::evaluate(const Dataset& data) {
   return stats;
 }
 
-FitResult Trainer::fit(const Dataset& train, const FitOptions& options) {
-  return fit(train, train.take(0), options);
-}
-
-FitResult Trainer::fit(const Dataset& train, const Dataset& validation, const FitOptions& options) {
-  Impl& impl = *impl_;
-  if (options.epochs < 1)
-    throw UsageError(message("fit: epochs is ", options.epochs, ", want 1 or more"));
-  if (options.early_stopping < 0) {
-    throw UsageError(
-        message("fit: early_stopping is ", options.early_stopping, ", want 0 (never) or more"));
-  }
-  const bool validates = validation.size() > 0;
-  if (!validates && (options.early_stopping > 0 || options.restore_best)) {
-    throw UsageError("fit: early_stopping and restore_best need a validation set");
-  }
-  begin(train, {options.batch_size, options.batch_per_replica, options.last_batch, options.epochs});
-
-  FitResult result;
-  double best_loss = std::numeric_limits<double>::infinity();
-  int since_best = 0;
-  std::vector<float> best_params;
-  while (result.epochs < options.epochs) {
-    const int epoch_before = epoch();
-    EpochStats stats = run_epoch();
-    if (epoch() == epoch_before) break;  // stopped in the middle
-    ++result.epochs;
-    if (validates) {
-      const EvalStats evaluation = evaluate(validation);
-      stats.has_validation = true;
-      stats.val_loss = evaluation.loss;
-      stats.val_accuracy = evaluation.accuracy();
-      stats.eval_seconds = evaluation.seconds;
-      stats.seconds += evaluation.seconds;
-      ++since_best;
-      if (evaluation.loss < best_loss) {
-        best_loss = evaluation.loss;
-        result.best_epoch = stats.epoch;
-        since_best = 0;
-        if (options.restore_best) best_params = impl.replicas[0]->export_state().params;
-      }
-    }
-    if (impl.on_epoch) impl.on_epoch(stats);
-    if (stop_requested()) break;
-    if (options.early_stopping > 0 && since_best >= options.early_stopping) {
-      result.stopped_early = true;
-      break;
-    }
-  }
-  result.stop_requested = stop_requested();
-  if (!best_params.empty()) {
-    impl.for_each_replica(
-        [&](Replica& replica, Communicator&) { replica.set_parameters(best_params); });
-  }
-  clear_stop();
-  return result;
-}
-
 void Trainer::request_stop() noexcept {
-  impl_->stop_flag().store(1, std::memory_order_relaxed);
+  impl_->stop_asked.store(true);
+  impl_->stop_flag().store(1);
 }
 
 bool Trainer::stop_requested() const noexcept {
-  return impl_->stop_flag().load(std::memory_order_relaxed) != 0;
+  return impl_->stop_asked.load();
 }
 
 void Trainer::clear_stop() noexcept {
-  impl_->stop_flag().store(0, std::memory_order_relaxed);
+  impl_->stop_asked.store(false);
+  impl_->stop_flag().store(0);
 }
 
 Model Trainer::model() const {
@@ -461,8 +395,7 @@ Model Trainer::model() const {
         "trainer: the model's input shape is not known yet; call fit, begin or give a Model");
   }
   Model model(impl.model, *impl.input_sample);
-  model.set_arena(impl.replicas.empty() ? impl.start.params
-                                        : impl.replicas[0]->export_state().params);
+  model.set_arena(impl.export_state().params);
   return model;
 }
 
@@ -480,7 +413,7 @@ int Trainer::replicas() const {
 
 const Sharding& Trainer::sharding() const {
   impl_->require_begun();
-  return impl_->sharding;
+  return impl_->batches->sharding;
 }
 
 }  // namespace lockstep

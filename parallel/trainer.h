@@ -8,6 +8,7 @@
 
 #include "lockstep/core/stats.h"
 #include "lockstep/data/dataset.h"
+#include "lockstep/io/checkpoint.h"
 #include "lockstep/layers/loss.h"
 #include "lockstep/layers/model.h"
 #include "lockstep/layers/sequential.h"
@@ -58,6 +59,13 @@ struct FitResult {
   int best_epoch = -1;         ///< lowest validation loss of this call; -1 without validation
 };
 
+/// When a Trainer hands out checkpoints beside those at the ends of epochs. Both count from `begin`
+/// and from the one before.
+struct CheckpointTimes {
+  std::int64_t every_steps = 0;  ///< when the number of updates is a multiple; 0: not by steps
+  double every_seconds = 0;      ///< 0: not by time
+};
+
 /// Told on the calling thread while steps or evaluation chunks go by.
 struct Progress {
   enum class Phase { training, evaluation };
@@ -93,15 +101,25 @@ class Trainer {
   /// Called while steps and chunks go by, on the thread that called.
   void on_progress(std::function<void(const Progress&)> callback);
 
+  /// Called with a checkpoint, on the thread that called and while all replicas stand still: by
+  /// `fit` when a training begins at its first step, after every epoch (behind its validation and
+  /// on_epoch) and when a stop request ends it; by all that train when `times` says so. What it
+  /// throws ends training.
+  void on_checkpoint(std::function<void(Checkpoint)> callback, const CheckpointTimes& times = {});
+
   /// Trains for `options.epochs` more epochs, evaluating `validation` after each. What a replica
   /// throws ends it, with rank and device in the message. Throws UsageError for options that cannot
   /// work, ShapeError when data and model do not fit, NonFiniteError naming the step when a
-  /// gradient is not finite: the weights are those before that step.
+  /// gradient is not finite: the weights are those before that step. Behind `restore` it goes on
+  /// with the fit that the checkpoint was made in: `options` are those of the whole fit, and what
+  /// is left of its epochs is run.
   FitResult fit(const Dataset& train, const Dataset& validation, const FitOptions& options);
   FitResult fit(const Dataset& train, const FitOptions& options);
 
   /// Sets up training on `train`: sharding, plans, buffers. Weights, moments and counters go on
-  /// from before; an epoch that was under way ends here.
+  /// from before; an epoch that was under way ends here. Behind `restore` it does not: training
+  /// goes on at the checkpoint's step, with its shards where the devices can share them and, for
+  /// `batch_per_replica`, with its batch size. UsageError when data or batches are others.
   void begin(const Dataset& train, const BatchOptions& options = {});
   /// Runs `steps` steps, going on to the next epoch where one ends; returns how many ran: fewer
   /// only after a stop request.
@@ -113,6 +131,17 @@ class Trainer {
   /// Exact pass over all of `data` in chunks of 256, dealt round-robin to the replicas; changes
   /// nothing in training.
   EvalStats evaluate(const Dataset& data);
+
+  /// Everything that training can go on from, as a value; `config` and `parent` are left empty.
+  /// Between two calls, or in a callback other than on_progress. UsageError before the first
+  /// `begin`.
+  [[nodiscard]] Checkpoint checkpoint() const;
+  /// Makes the next `begin` or `fit` go on from a checkpoint instead of from where this trainer
+  /// stands. With equal devices and options it then computes the same bits as a training that was
+  /// never interrupted; bit_differences says when it need not. Throws UsageError when model,
+  /// optimizer or options that decide the result are not those of the checkpoint, or its tensors
+  /// are not the model's: then nothing has changed.
+  void restore(const Checkpoint& checkpoint);
 
   /// Asks training to stop after the current step; GPUs are a few dozen steps ahead of the host and
   /// finish those. Safe from any thread and from signal handlers.
@@ -135,5 +164,10 @@ class Trainer {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// How such a training is computed: for bit_differences.
+[[nodiscard]] TrainingExecution execution_of(const Devices& devices, const Sharding& sharding,
+                                             const Sequential& model, const Shape& input_sample,
+                                             bool fuse);
 
 }  // namespace lockstep

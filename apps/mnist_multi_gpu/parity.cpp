@@ -5,10 +5,12 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <span>
 
 #include <unistd.h>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/sha256.h"
 #include "lockstep/io/weights.h"
 #include "lockstep/layers/zoo.h"
 #include "lockstep/parallel/trainer.h"
@@ -17,7 +19,6 @@
 #include "apps/mnist_multi_gpu/commands.h"
 #include "apps/progress_bar.h"
 #include "apps/setup.h"
-#include "apps/sha256.h"
 #include "apps/text.h"
 #include "apps/weights_compare.h"
 
@@ -91,7 +92,7 @@ Run train_apart(const ParityOptions& options, const DatasetSplits& data, int rep
   save_weights(run.model, path);
   std::ifstream file(path, std::ios::binary);
   run.file.assign(std::istreambuf_iterator<char>(file), {});
-  run.digest = sha256(run.file);
+  run.digest = sha256(std::as_bytes(std::span(run.file)));
   return run;
 }
 

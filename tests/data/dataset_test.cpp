@@ -161,3 +161,31 @@ TEST_CASE("sizes that do not fit are refused") {
       {"soft target of sample 1 is inf", "expected finite"});
   CHECK(Dataset::from_bytes("d", {2}, {}, {}, 1).size() == 0);
 }
+
+TEST_CASE("the digest is of what training sees: every part counts, the name does not") {
+  const auto digest = [](std::vector<std::uint8_t> bytes, std::vector<std::int32_t> classes,
+                         int class_count = 3, float scale = 0.5F, Shape shape = {2}) {
+    return Dataset::from_bytes("any", shape, std::move(bytes), std::move(classes), class_count,
+                               scale)
+        .sha256();
+  };
+  const std::string plain = digest({1, 2, 3, 4}, {0, 1});
+  CHECK(plain.size() == 64);
+  CHECK(plain == Dataset::from_bytes("other", {2}, {1, 2, 3, 4}, {0, 1}, 3, 0.5F).sha256());
+  CHECK(plain != digest({1, 2, 3, 5}, {0, 1}));
+  CHECK(plain != digest({1, 2, 3, 4}, {0, 2}));
+  CHECK(plain != digest({1, 2, 3, 4}, {0, 1}, 4));
+  CHECK(plain != digest({1, 2, 3, 4}, {0, 1}, 3, 0.25F));
+  CHECK(plain != digest({1, 2, 3, 4}, {0, 1}, 3, 0.5F, {1, 2}));
+  const Dataset three = Dataset::from_bytes("any", {2}, {9, 9, 1, 2, 3, 4}, {2, 0, 1}, 3, 0.5F);
+  CHECK(plain != three.sha256());
+  CHECK(plain == three.slice(1, 2).sha256());  // the slice, not what it is cut from
+
+  const Tensor values(Shape{2, 2}, {1, 2, 3, 4});
+  const std::string floats = Dataset::from_floats("any", values, {0, 1}, 3).sha256();
+  CHECK(floats != plain);
+  const auto soft = [&](float last) {
+    return Dataset::from_floats("any", values, Tensor(Shape{2, 2}, {1, 0, 0, last})).sha256();
+  };
+  CHECK(soft(1) != soft(0.5F));
+}

@@ -95,5 +95,17 @@ TEST_CASE("schedules refuse values that cannot work") {
   CHECK_THROWS_AS(Schedule(CosineDecay{.warmup_steps = -1}), UsageError);
 }
 
+TEST_CASE("only a schedule with an end depends on the number of steps in all") {
+  for (const Schedule& schedule :
+       {Schedule(ConstantRate{}), Schedule(ExponentialDecay{}), Schedule(StepDecay{}),
+        Schedule(CosineDecay{}), Schedule(CosineDecay{.warmup_steps = 3})}) {
+    INFO(schedule.describe());
+    const auto rate = [&](std::int64_t total) {
+      return schedule.rate(0.1, {.epoch = 1, .step = 10, .total_steps = total});
+    };
+    CHECK((rate(20) != rate(40)) == schedule.has_end());
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

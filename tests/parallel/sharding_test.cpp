@@ -109,5 +109,19 @@ TEST_CASE("steps of an epoch") {
   CHECK_THROWS_AS(steps_per_epoch(5, 0, LastBatch::keep), UsageError);
 }
 
+TEST_CASE("a training that goes on keeps its shards where the devices can share them") {
+  const auto resumed = [](const char* devices, bool automatic, Reduce reduce, int shards) {
+    return resume_sharding({.list = parse_devices(devices).list, .automatic = automatic}, reduce,
+                           shards, 128);
+  };
+  CHECK(resumed("cpu:8", false, Reduce::fast, 8) == Sharding{8, 8, 128, 16});
+  CHECK(resumed("cpu:4", false, Reduce::fast, 8) == Sharding{4, 8, 128, 16});
+  CHECK(resumed("cpu:3", false, Reduce::fast, 8) == Sharding{3, 3, 128, 43});
+  CHECK(resumed("cpu:3", true, Reduce::fast, 8) == Sharding{2, 8, 128, 16});
+  CHECK(resumed("cpu:4", true, Reduce::fast, 1) == Sharding{1, 1, 128, 128});
+  CHECK(resumed("cpu:2", false, Reduce::invariant, 8) == Sharding{2, 8, 128, 16});
+  CHECK_THROWS_AS(resumed("cpu:3", false, Reduce::invariant, 8), UsageError);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -1,15 +1,14 @@
-#include "apps/sha256.h"
+#include "lockstep/core/sha256.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstring>
 
-namespace lockstep::apps {
+namespace lockstep {
 
 namespace {
-
-constexpr std::size_t kBlockBytes = 64;
 
 // First 32 bits of the fractional parts of the cube roots of the first 64 primes (FIPS
 // 180-4, 4.2.2).
@@ -23,14 +22,15 @@ constexpr std::array<std::uint32_t, 64> kRound = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-using State = std::array<std::uint32_t, 8>;
+std::uint32_t big_endian(const std::byte* bytes) {
+  std::uint32_t word = 0;
+  std::memcpy(&word, bytes, sizeof word);
+  return std::endian::native == std::endian::little ? __builtin_bswap32(word) : word;
+}
 
-void add_block(State& state, const std::uint8_t* block) {
+void add_block(std::array<std::uint32_t, 8>& state, const std::byte* block) {
   std::array<std::uint32_t, 64> w{};
-  for (std::size_t t = 0; t < 16; ++t) {
-    w[t] = std::uint32_t{block[4 * t]} << 24 | std::uint32_t{block[4 * t + 1]} << 16 |
-           std::uint32_t{block[4 * t + 2]} << 8 | std::uint32_t{block[4 * t + 3]};
-  }
+  for (std::size_t t = 0; t < 16; ++t) w[t] = big_endian(block + 4 * t);
   for (std::size_t t = 16; t < 64; ++t) {
     const std::uint32_t s0 = std::rotr(w[t - 15], 7) ^ std::rotr(w[t - 15], 18) ^ (w[t - 15] >> 3);
     const std::uint32_t s1 = std::rotr(w[t - 2], 17) ^ std::rotr(w[t - 2], 19) ^ (w[t - 2] >> 10);
@@ -52,37 +52,49 @@ void add_block(State& state, const std::uint8_t* block) {
     b = a;
     a = t1 + s0 + majority;
   }
-  const State added{a, b, c, d, e, f, g, h};
+  const std::array<std::uint32_t, 8> added{a, b, c, d, e, f, g, h};
   for (std::size_t i = 0; i < state.size(); ++i) state[i] += added[i];
 }
 
 }  // namespace
 
-std::string sha256(std::span<const std::uint8_t> bytes) {
-  // First 32 bits of the fractional parts of the square roots of the first 8 primes.
-  State state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-              0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  const std::size_t whole = bytes.size() / kBlockBytes * kBlockBytes;
-  for (std::size_t at = 0; at < whole; at += kBlockBytes) add_block(state, bytes.data() + at);
-
-  // The end: the rest, a single 1 bit, zeros, the length in bits; one block, or two where it needs
-  // room.
-  std::array<std::uint8_t, 2 * kBlockBytes> end{};
-  const std::size_t rest = bytes.size() - whole;
-  std::copy(bytes.begin() + static_cast<std::ptrdiff_t>(whole), bytes.end(), end.begin());
-  end[rest] = 0x80;
-  const std::size_t length = rest + 9 <= kBlockBytes ? kBlockBytes : 2 * kBlockBytes;
-  const std::uint64_t bits = std::uint64_t{bytes.size()} * 8;
-  for (std::size_t i = 0; i < 8; ++i) {
-    end[length - 1 - i] = static_cast<std::uint8_t>(bits >> (8 * i));
+void Sha256::add(std::span<const std::byte> bytes) {
+  std::size_t waiting = bytes_ % kBlockBytes;
+  bytes_ += bytes.size();
+  if (waiting > 0) {
+    const std::size_t more = std::min(kBlockBytes - waiting, bytes.size());
+    std::copy_n(bytes.begin(), more, block_.begin() + static_cast<std::ptrdiff_t>(waiting));
+    bytes = bytes.subspan(more);
+    if (waiting + more < kBlockBytes) return;
+    add_block(state_, block_.data());
   }
-  for (std::size_t at = 0; at < length; at += kBlockBytes) add_block(state, end.data() + at);
+  for (; bytes.size() >= kBlockBytes; bytes = bytes.subspan(kBlockBytes)) {
+    add_block(state_, bytes.data());
+  }
+  std::copy(bytes.begin(), bytes.end(), block_.begin());
+}
 
+std::string Sha256::finish() {
+  // The end: a single 1 bit, zeros, the length in bits; in one block, or two where it needs room.
+  const std::uint64_t bits = bytes_ * 8;
+  const std::size_t rest = bytes_ % kBlockBytes;
+  const std::size_t zeros = (rest < 56 ? 56 : 120) - rest - 1;
+  std::array<std::byte, 2 * kBlockBytes> end{std::byte{0x80}};
+  for (std::size_t i = 0; i < 8; ++i) {
+    end[1 + zeros + i] = static_cast<std::byte>(bits >> (8 * (7 - i)));
+  }
+  add(std::span(end).first(1 + zeros + 8));
   std::string text;
-  for (const std::uint32_t word : state) {
+  for (const std::uint32_t word : state_) {
     for (int shift = 28; shift >= 0; shift -= 4) text += "0123456789abcdef"[word >> shift & 0xF];
   }
   return text;
 }
 
-}  // namespace lockstep::apps
+std::string sha256(std::span<const std::byte> bytes) {
+  Sha256 digest;
+  digest.add(bytes);
+  return digest.finish();
+}
+
+}  // namespace lockstep
