@@ -40,6 +40,8 @@ CUevent_st::Time recorded_time(CUevent_st& event) {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return api("cudaEventCreateWithFlags", [&] {
+    constexpr unsigned kKnown = cudaEventBlockingSync | cudaEventDisableTiming;
+    require((flags & ~kKnown) == 0, cudaErrorInvalidValue);
     const bool timed = (flags & cudaEventDisableTiming) == 0;
     *event = live_events().add(new CUevent_st{.device = current_device(), .timed = timed});
   });

@@ -111,11 +111,10 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
   return api("cudaGraphGetNodes", [&] {
     live_graphs().require_live(graph);
+    const std::size_t there = graph->nodes.size();
     const std::size_t room = nodes ? *count : 0;
-    for (std::size_t i = 0; i < std::min(room, graph->nodes.size()); ++i) {
-      nodes[i] = &graph->nodes[i];
-    }
-    *count = graph->nodes.size();
+    for (std::size_t i = 0; i < room; ++i) nodes[i] = i < there ? &graph->nodes[i] : nullptr;
+    *count = nodes ? std::min(room, there) : there;
   });
 }
 
