@@ -145,32 +145,43 @@ setup_install() {
       apt-get -qq install -y --no-install-recommends "${packages[@]}" </dev/null
 }
 
-# Unpacks the packages "$@", and what they need and the machine lacks, into build/deps.
-setup_unpack() {
-  local state=$setup_deps/apt apt=(apt-get -qq) list packages deb link target
-  setup_say "not root: unpacking $* into build/deps"
-  mkdir -p "$state/lists/partial" "$state/archives/partial" "$state/debs"
+# Puts the packages "${@:2}", and with `lacking` before them what they need and the machine lacks, into the folder $1.
+setup_download() {
+  local folder=$1 state=$setup_deps/apt apt=(apt-get -qq) lacking='' list packages status=0
+  shift
+  if [[ $1 == lacking ]]; then lacking=yes && shift; fi
+  mkdir -p "$state/lists/partial" "$state/archives/partial" "$folder"
   setup_fetch() {
-    list=$(LC_ALL=C "${apt[@]}" --simulate install --no-install-recommends "$@" 2>/dev/null |
-      sed -n 's/^Inst \([^ ]*\).*/\1/p') || return 1
+    list=
+    if [[ -n $lacking ]]; then
+      list=$(LC_ALL=C "${apt[@]}" --simulate install --no-install-recommends "$@" 2>/dev/null |
+        sed -n 's/^Inst \([^ ]*\).*/\1/p') || return 1
+    fi
     # shellcheck disable=SC2086  # one word a package
     mapfile -t packages < <(printf '%s\n' "$@" $list | sort -u)
-    (cd "$state/debs" && "${apt[@]}" download "${packages[@]}" </dev/null)
+    (cd "$folder" && "${apt[@]}" download "${packages[@]}" </dev/null)
   }
   if ! setup_fetch "$@" 2>/dev/null; then
     # The machine's package lists are missing or old: get our own.
     apt+=(-o "Dir::State::Lists=$state/lists" -o "Dir::Cache=$state")
-    "${apt[@]}" update </dev/null && setup_fetch "$@" || return 1
+    "${apt[@]}" update </dev/null && setup_fetch "$@" || status=1
   fi
-  for deb in "$state"/debs/*.deb; do
+  rm -rf "$state"
+  return "$status"
+}
+
+# Unpacks the packages in the folder $1 into build/deps.
+setup_unpack() {
+  local deb link target
+  mkdir -p "$setup_deps"
+  for deb in "$1"/*.deb; do
     dpkg -x "$deb" "$setup_deps" || return 1
   done
   # Absolute links between unpacked files would point at the machine's.
   while IFS= read -r link; do
     target=$setup_deps$(readlink "$link")
     if [[ -e $target ]]; then ln -sfn "$target" "$link"; fi
-  done < <(find "$setup_deps/lib" "$setup_deps/usr" -type l -lname '/*' 2>/dev/null)
-  rm -rf "$state"
+  done < <(find "$setup_deps"/lib "$setup_deps"/usr -type l -lname '/*' 2>/dev/null)
 }
 
 # lockstep_setup [data] [full]: looks, installs, looks again. Returns 1 with a message when something that cannot be done
@@ -212,7 +223,11 @@ lockstep_setup() {
         esac
       done
       if [[ ${#unpack[@]} -gt 0 ]]; then
-        setup_unpack "${unpack[@]}" || setup_say "the packages could not be fetched"
+        setup_say "not root: unpacking ${unpack[*]} into build/deps"
+        if ! setup_download "$setup_deps/debs" lacking "${unpack[@]}" || ! setup_unpack "$setup_deps/debs"; then
+          setup_say "the packages could not be fetched"
+        fi
+        rm -rf "$setup_deps/debs"
         setup_use_unpacked
       fi
       setup_look "${needs[@]}"
@@ -230,11 +245,44 @@ lockstep_setup() {
       return 1
     fi
   fi
+  setup_build_tools
+}
+
+# Sets setup_generator, and lets ccache compile where it is there.
+setup_build_tools() {
   if ! setup_program ninja ninja-build; then setup_generator=(-G "Unix Makefiles"); fi
   if command -v ccache >/dev/null; then
     export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
     export CMAKE_CUDA_COMPILER_LAUNCHER=${CMAKE_CUDA_COMPILER_LAUNCHER-ccache}
   fi
+}
+
+# What scripts/gpu_pack.sh packs: headers, and zlib, whose link has the version in its name.
+# shellcheck disable=SC2034  # gpu_pack.sh uses it
+setup_packed=(zlib1g-dev zlib1g nlohmann-json3-dev libcli11-dev libstb-dev catch2)
+
+# lockstep_setup_offline [FOLDER]: as lockstep_setup, but asks no package server: what is missing is unpacked from the folder
+# that scripts/gpu_pack.sh made. Returns 1 with a message when something is still missing.
+lockstep_setup_offline() {
+  local folder=${1:-} needs=() need
+  for need in "${setup_needs[@]}"; do  # the tests of the installation alone want pkg-config
+    if [[ $need != pkgconf:* ]]; then needs+=("$need"); fi
+  done
+  setup_use_unpacked
+  setup_look "${needs[@]}"
+  if [[ ${#setup_missing[@]} -gt 0 && -n $folder ]]; then
+    setup_say "unpacking $folder/debs into build/deps, for want of ${setup_missing[*]}"
+    setup_unpack "$folder/debs" || setup_say "the packages in $folder/debs could not be unpacked"
+    setup_use_unpacked
+    setup_look "${needs[@]}"
+  fi
+  if [[ ${#setup_missing[@]} -gt 0 ]]; then
+    setup_say "missing or too old:"
+    setup_list_missing "${needs[@]}"
+    setup_say "compiler, cmake and ninja must be on the machine; for the rest run 'scripts/gpu_pack.sh FOLDER' where there is a network"
+    return 1
+  fi
+  setup_build_tools
 }
 
 # Fails with the reason in setup_no_gpu where no GPU can be used.

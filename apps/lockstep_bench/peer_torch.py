@@ -1,32 +1,15 @@
 """Trains a net of Lockstep's zoo with PyTorch and prints one line of JSON: see apps/lockstep_bench/peers.h.
 
-Run by `lockstep_bench peers`. Two settings: "default" is what most people write, "best" is what the same net gains most
-from on a CPU; the environment that belongs to "best" (BLAS, malloc) is set by the caller, before the process starts.
+Run by `lockstep_bench peers` with two settings for CPUs: "default" is what most people write, "best" is what the same net
+gains most from there; the environment that belongs to "best" (BLAS, malloc) is set by the caller, before the process starts.
+scripts/gpu_check.sh runs two for a GPU, with the samples in its memory and in true fp32: "cuda-eager" gives it every
+operation on its own, "cuda-graph" records a whole step.
 """
 
-import argparse
-import json
 import sys
 import time
 
-CLASSES = 10
-PIXELS = 28 * 28
-BATCH = 128
-
-
-def arguments():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--setting", choices=["default", "best"], required=True)
-    parser.add_argument("--model", required=True)
-    for name in ("--cores", "--samples", "--epochs", "--warm-up", "--started"):
-        parser.add_argument(name, type=int, required=True)
-    parser.add_argument("--file", required=True)
-    return parser.parse_args()
-
-
-def answer(line):
-    print(json.dumps(line), flush=True)
-    sys.exit(0)
+from peer_common import BATCH, CLASSES, PIXELS, answer, arguments, peak_bytes, read_bytes
 
 
 def article(nn):
@@ -68,25 +51,73 @@ def initialise(nn, net, model):
             nn.init.zeros_(layer.bias)
 
 
-def peak_bytes():
-    with open("/proc/self/status", encoding="ascii") as status:
-        for line in status:
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    return 0
-
-
 def read_samples(torch, path, count):
     """All samples as floats from 0 to 1, and their classes: loaded before anything is timed."""
-    with open(path, "rb") as file:
-        data = bytearray(file.read(count * (PIXELS + 1)))
-    values = torch.frombuffer(data, dtype=torch.uint8)
+    values = torch.frombuffer(read_bytes(path, count), dtype=torch.uint8)
     images = values[: count * PIXELS].reshape(count, 1, 28, 28).float().div_(255)
     return images, values[count * PIXELS:].long()
 
 
+def optimizer_of(torch, setting, net, rate):
+    options = {"best": {"foreach": True}, "cuda-graph": {"fused": True, "capturable": True}}
+    return torch.optim.Adam(net.parameters(), lr=rate, **options.get(setting, {}))
+
+
+class Steps:
+    """Trains on one batch of indices at a time; the sum of the samples' losses is in `total`."""
+
+    def __init__(self, torch, setting, net, optimizer, images, labels):
+        self.torch, self.net, self.optimizer = torch, net, optimizer
+        self.images, self.labels = images, labels
+        self.channels_last = setting == "best"
+        self.loss_of = torch.nn.CrossEntropyLoss()
+        self.total = torch.zeros((), device=images.device)
+
+    def __call__(self, batch):
+        x = self.images[batch]
+        if self.channels_last:
+            x = x.contiguous(memory_format=self.torch.channels_last)
+        loss = self.loss_of(self.net(x), self.labels[batch])
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self.optimizer.step()
+        self.total += loss.detach() * len(batch)
+
+
+class RecordedSteps(Steps):
+    """The same with full batches as one CUDA graph; the steps that warm it up are taken back."""
+
+    def __init__(self, torch, setting, net, optimizer, images, labels):
+        super().__init__(torch, setting, net, optimizer, images, labels)
+        self.batch = torch.zeros(BATCH, dtype=torch.long, device=images.device)
+        before = [parameter.detach().clone() for parameter in net.parameters()]
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                super().__call__(self.batch)
+        torch.cuda.current_stream().wait_stream(side)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            super().__call__(self.batch)
+        with torch.no_grad():
+            for parameter, value in zip(net.parameters(), before):
+                parameter.copy_(value)
+            for state in optimizer.state.values():
+                for value in state.values():
+                    value.zero_()
+        self.total.zero_()
+
+    def __call__(self, batch):
+        if len(batch) < BATCH:
+            super().__call__(batch)
+            return
+        self.batch.copy_(batch)
+        self.graph.replay()
+
+
 def main():
-    options = arguments()
+    options = arguments(["default", "best", "cuda-eager", "cuda-graph"])
     if options.model not in MODELS:
         answer({"model_missing": "peer_torch.py has no such net"})
     try:
@@ -94,38 +125,36 @@ def main():
     except ImportError as error:
         answer({"missing": f"{sys.executable} cannot import torch: {error}"})
     from torch import nn
+    on_gpu = options.setting.startswith("cuda")
+    if on_gpu and not torch.cuda.is_available():
+        answer({"missing": f"PyTorch {torch.__version__} of {sys.executable} finds no GPU"})
     torch.set_num_threads(options.cores)
     torch.manual_seed(0)
-    images, labels = read_samples(torch, options.file, options.samples)
+    torch.backends.cudnn.allow_tf32 = False
+    device = torch.device("cuda" if on_gpu else "cpu")
+    images, labels = (part.to(device) for part in read_samples(torch, options.file, options.samples))
     net = MODELS[options.model](nn)
     initialise(nn, net, options.model)
-    best = options.setting == "best"
-    rate = 0.001 if options.model == "wide_cnn" else 0.01
-    if best:
+    net = net.to(device)
+    if options.setting == "best":
         net = net.to(memory_format=torch.channels_last)
-        optimizer = torch.optim.Adam(net.parameters(), lr=rate, foreach=True)
-    else:
-        optimizer = torch.optim.Adam(net.parameters(), lr=rate)
-    loss_of = nn.CrossEntropyLoss()
+    rate = 0.001 if options.model == "wide_cnn" else 0.01
+    kind = RecordedSteps if options.setting == "cuda-graph" else Steps
+    step = kind(torch, options.setting, net, optimizer_of(torch, options.setting, net, rate), images, labels)
 
     first = None
     seconds = []
     mean_loss = 0.0
     for epoch in range(options.warm_up + options.epochs):
         start = time.monotonic()
-        total = torch.zeros(())
-        for batch in torch.randperm(options.samples).split(BATCH):
-            x = images[batch]
-            if best:
-                x = x.contiguous(memory_format=torch.channels_last)
-            loss = loss_of(net(x), labels[batch])
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
-            total += loss.detach() * len(batch)
+        step.total.zero_()
+        for batch in torch.randperm(options.samples, device=device).split(BATCH):
+            step(batch)
             if first is None:
+                if on_gpu:
+                    torch.cuda.synchronize()
                 first = (time.monotonic_ns() - options.started) / 1e9
-        mean_loss = total.item() / options.samples
+        mean_loss = step.total.item() / options.samples
         if epoch >= options.warm_up:
             seconds.append(time.monotonic() - start)
     answer({
