@@ -112,6 +112,12 @@ lane_gpu() {
   LOCKSTEP_REQUIRE_GPU=1 LOCKSTEP_REQUIRE_MNIST=1 lane_test cuda-release -L '^gpu$'
 }
 
+# All steps of the check of a real GPU, on the simulation; of the tests, which have run already, only one file.
+lane_gpu_check() {
+  need_nvcc || return
+  scripts/gpu_check.sh --simulated --build build/cuda-release --out "$work/gpu_check" --budget 1500 --tests kernels/pool_test
+}
+
 # As a user who may install nothing and lacks the headers, in a fresh folder. By day the set-up and the tests of data,
 # which need what was unpacked; at night all of quickstart.sh.
 lane_user() {
@@ -252,6 +258,7 @@ after_build "simulated GPUs" lane_simulated cusim
 after_build "installed with CUDA" lane_test cuda-release -L '^install$' -LE long
 after_build "tidy CUDA" lane_tidy cuda-release -e
 after_build GPUs lane_gpu
+if [[ $mode == nightly ]]; then after_build "GPU check, simulated" lane_gpu_check; fi
 
 # By day the library without CUDA is sanitized; the programs, which take as long to build again, and all that runs on
 # simulated GPUs at night.

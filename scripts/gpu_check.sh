@@ -7,7 +7,7 @@
 #                       is left are not run
 #     --limit SECONDS   no part may take longer than this; each has a limit of its own
 #     --parts LIST      only these parts, separated by commas, and those that they need
-#     --tests REGEX     of the GPU tests only those whose name matches
+#     --tests REGEX     of the tests only those whose name begins so: kernels/pool
 #     --build FOLDER    where to build (build/gpu-check)
 #     --out FOLDER      for the logs of all parts, logs.tar.gz, table.txt and result.json (build/gpu-check-out)
 #     --json FILE       result.json goes here

@@ -34,17 +34,30 @@ set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 # One runtime for all: the shared one, linked by its place as CUDA::cudart; tests replace it.
 set(CMAKE_CUDA_RUNTIME_LIBRARY None)
-# Nor have they links without a version, which is all that FindCUDAToolkit looks for.
+# Nor have they links without a version, which is all that FindCUDAToolkit looks for. cuBLAS may come as a wheel beside a
+# toolkit that lacks it: of the same major version then, as the name says.
 string(REGEX MATCH "^[0-9]+" lockstep_cuda_major ${CMAKE_CUDA_COMPILER_VERSION})
 foreach(variable_library CUDA_CUDART:cudart CUDA_cudart_LIBRARY:cudart CUDA_cublas_LIBRARY:cublas)
   string(REGEX MATCH "(.*):(.*)" lockstep_ignored ${variable_library})
+  set(lockstep_suffixes lib64 lib targets/x86_64-linux/lib)
   find_library(${CMAKE_MATCH_1} NAMES ${CMAKE_MATCH_2} lib${CMAKE_MATCH_2}.so.${lockstep_cuda_major} NAMES_PER_DIR
-               HINTS ${lockstep_toolkit} PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib)
+               HINTS ${lockstep_toolkit} PATH_SUFFIXES ${lockstep_suffixes})
+  find_library(${CMAKE_MATCH_1} NAMES lib${CMAKE_MATCH_2}.so.${lockstep_cuda_major}
+               HINTS ${lockstep_wheels} ${LOCKSTEP_SITE_PACKAGES}/nvidia/cublas ${LOCKSTEP_USUAL_PLACES}
+               PATH_SUFFIXES ${lockstep_suffixes})
 endforeach()
 find_package(CUDAToolkit ${lockstep_minimum_CUDA})
 if(NOT TARGET CUDA::cudart OR NOT TARGET CUDA::cublas)
-  lockstep_without(CUDA "the toolkit of ${CMAKE_CUDA_COMPILER} lacks libcudart or libcublas")
+  lockstep_without(CUDA "the toolkit of ${CMAKE_CUDA_COMPILER} lacks libcudart or libcublas, and no wheel of Python has it")
   return()
 endif()
+get_filename_component(lockstep_beside ${CUDA_cublas_LIBRARY} DIRECTORY)
+find_path(LOCKSTEP_CUBLAS_INCLUDE_DIR cublas_v2.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${lockstep_beside}/../include NO_DEFAULT_PATH)
+mark_as_advanced(LOCKSTEP_CUBLAS_INCLUDE_DIR)
+if(NOT LOCKSTEP_CUBLAS_INCLUDE_DIR)
+  lockstep_without(CUDA "cublas_v2.h is neither in ${CUDAToolkit_INCLUDE_DIRS} nor in ${lockstep_beside}/../include")
+  return()
+endif()
+target_include_directories(CUDA::cublas SYSTEM INTERFACE ${LOCKSTEP_CUBLAS_INCLUDE_DIR})
 set(LOCKSTEP_HAS_CUDA true)
 message(STATUS "Lockstep: CUDA ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")

@@ -233,11 +233,11 @@ TEST_CASE("cublasSgemmStridedBatched: products at fixed distances") {
 TEST_CASE("cublasSgemv: y of A and of A transposed, with steps") {
   const Product product;
   const Buffer<float> y(std::vector<float>(2 * kM, 1));
-  const auto run = [&](cublasOperation_t transpose, int lda, int step) {
-    return cublasSgemv(product.handle, transpose, kM, kK, &kOne, product.a.get(), lda,
+  const auto run = [&](cublasOperation_t transpose, int step) {
+    return cublasSgemv(product.handle, transpose, kM, kK, &kOne, product.a.get(), kM,
                        product.b.get(), 1, &kZero, y.get(), step);
   };
-  REQUIRE(run(CUBLAS_OP_N, kM, 2) == CUBLAS_STATUS_SUCCESS);
+  REQUIRE(run(CUBLAS_OP_N, 2) == CUBLAS_STATUS_SUCCESS);
   REQUIRE(product.stream.wait() == cudaSuccess);
   const std::vector<float> all = y.read();
   std::vector<float> every_second;
@@ -248,9 +248,8 @@ TEST_CASE("cublasSgemv: y of A and of A transposed, with steps") {
   CHECK(difference(every_second,
                    calibration::product(false, false, kM, 1, kK, 1, product.host_a.data(),
                                         product.host_b.data(), 0, nullptr)) < kTolerance);
-  CHECK(run(CUBLAS_OP_T, kM, 1) == CUBLAS_STATUS_SUCCESS);
-  CHECK(run(CUBLAS_OP_N, kM - 1, 1) == CUBLAS_STATUS_INVALID_VALUE);
-  CHECK(run(CUBLAS_OP_N, kM, 0) == CUBLAS_STATUS_INVALID_VALUE);
+  CHECK(run(CUBLAS_OP_T, 1) == CUBLAS_STATUS_SUCCESS);
+  CHECK(run(CUBLAS_OP_N, 0) == CUBLAS_STATUS_INVALID_VALUE);
   REQUIRE(product.stream.wait() == cudaSuccess);
 }
 

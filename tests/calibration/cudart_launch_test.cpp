@@ -59,14 +59,6 @@ TEST_CASE("a launch that was refused is the thread's last error") {
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("what is no kernel is refused") {
-  static const int nothing = 0;
-  cudaFuncAttributes attributes{};
-  CHECK(code(cudaFuncGetAttributes(&attributes, &nothing)) == cudaErrorInvalidDeviceFunction);
-  void* values[] = {nullptr};
-  CHECK(refused(cudaLaunchKernel(&nothing, 1, 1, values, 0, nullptr)));
-}
-
 TEST_CASE("cudaFuncSetAttribute lets a kernel have more than 48 KiB of shared memory, to a limit") {
   const Buffer<float> x(numbers(64));
   float* const data = x.get();

@@ -176,7 +176,8 @@ TEST_CASE("cudnnPoolingForward and cudnnPoolingBackward: the largest of a window
   }
   CHECK(y.read() == wanted_y);
   CHECK(dx.read() == wanted_dx);
-  CHECK(cudnnPoolingForward(handle, pooling, &kOne, x_shape, x.get(), &kZero, x_shape, dx.get()) ==
+  const TensorDescriptor fewer(2, 2, 4, 4);
+  CHECK(cudnnPoolingForward(handle, pooling, &kOne, x_shape, x.get(), &kZero, fewer, y.get()) ==
         CUDNN_STATUS_BAD_PARAM);
   const TensorDescriptor other(2, 3, 5, 4);
   CHECK(cudnnPoolingBackward(handle, pooling, &kOne, y_shape, y.get(), other, dy.get(), x_shape,

@@ -171,6 +171,19 @@ run 0 --parts memcheck
 part memcheck 'not run'
 because 'device not supported'
 
+begin 'errors in kernels that are not ours are told and fail nothing, errors in ours fail'
+# shellcheck disable=SC2016  # the other shell expands it
+pretend "$work/bin/compute-sanitizer" 'if [[ $* != *no-fuse* ]]; then echo "========= ERROR SUMMARY: 0 errors"; exit; fi' \
+  'echo "=========     at 0x70 in cudnn::kernel(float*)"; echo "=========         Host Frame: lockstep::conv"' \
+  'if [[ $* == *racecheck* ]]; then echo "=========     at lockstep::cuda::pool+0x70 in pool.cu:9"; fi' \
+  'echo "========= ERROR SUMMARY: 2 errors"; exit 97'
+run 1 --parts memcheck,racecheck
+part memcheck passed
+figure fused '0 errors'
+figure unfused '2 errors (none in a kernel of ours)'
+part racecheck failed
+because 'unfused: 2 errors'
+
 begin 'wrong usage'
 run 2 --nonsense
 says 'there is no option --nonsense'
