@@ -160,6 +160,7 @@ part_build() {
     fact "${name,,}" "$here"
     if [[ $name == CUDA ]]; then figure architectures "${line##* }"; else fact "${name,,}_place" "${line#* }"; fi
   done
+  fact cublas_place "$(sed -n 's/^-- Lockstep: CUBLAS, //p' "$work/summary")"
   cmake --build "$build" --parallel "$(nproc)" --target gpu_tests mnist_multi_gpu lockstep_bench lockstep_graph_nodes
 }
 

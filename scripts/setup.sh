@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Sees to it that what Lockstep needs is on this machine, and installs only what is missing.
 #   scripts/setup.sh [data] [full]     `data` also wants a way to fetch MNIST, `full` the formatter and the linter
-# quickstart.sh and test.sh source it and call lockstep_setup, lockstep_choose_preset and lockstep_build.
+# quickstart.sh and test.sh source it and call lockstep_setup, lockstep_choose_preset and lockstep_build; gpu_check.sh, which
+# needs no network, lockstep_setup_offline.
 #
 # It looks for the programs and headers themselves, so with nothing missing no package server is asked. As root or with
 # password-less sudo, apt-get installs; otherwise the packages are unpacked into build/deps, where the presets look.

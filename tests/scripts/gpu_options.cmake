@@ -43,4 +43,30 @@ if(HAS_CUDA)
   configure(FALSE "LOCKSTEP_NCCL=ON, but it was not found in .*/wheel.*/usr/local/cuda.*name its place with -D NCCL_ROOT=DIR"
             -D LOCKSTEP_CUDNN=OFF -D LOCKSTEP_NCCL=ON -U NCCL_LIBRARY -D CMAKE_FIND_ROOT_PATH=${WORK}/nowhere
             -D CMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY)
+
+  # A toolkit without cuBLAS, and a wheel of Python that has it: made of the toolkit here, where that came as wheels.
+  execute_process(COMMAND ${CMAKE_COMMAND} -P ${SOURCE}/third_party/nvcc.cmake OUTPUT_VARIABLE nvcc OUTPUT_STRIP_TRAILING_WHITESPACE)
+  file(REAL_PATH ${nvcc} nvcc)
+  get_filename_component(toolkit ${nvcc} DIRECTORY)
+  get_filename_component(toolkit ${toolkit} DIRECTORY)
+  if(EXISTS ${toolkit}/lib/libcublas.so.13)
+    file(COPY ${toolkit}/bin DESTINATION ${WORK}/toolkit)
+    file(CREATE_LINK ${toolkit}/nvvm ${WORK}/toolkit/nvvm SYMBOLIC)
+    foreach(folder include lib)
+      file(GLOB files ${toolkit}/${folder}/*)
+      foreach(file ${files})
+        get_filename_component(name ${file} NAME)
+        set(place ${WORK}/toolkit/${folder})
+        if(name MATCHES "cublas")
+          set(place ${WORK}/site/nvidia/cu13/${folder})
+        endif()
+        file(MAKE_DIRECTORY ${place})
+        file(CREATE_LINK ${file} ${place}/${name} SYMBOLIC)
+      endforeach()
+    endforeach()
+    file(REMOVE_RECURSE ${WORK}/build)
+    configure(TRUE "Lockstep: CUBLAS, .*/site/nvidia/cu13/lib/libcublas.so" -D LOCKSTEP_CUDA=ON
+              -D CUDAToolkit_ROOT=${WORK}/toolkit -D LOCKSTEP_SITE_PACKAGES=${WORK}/site)
+    file(REMOVE_RECURSE ${WORK}/toolkit)  # 100 MB
+  endif()
 endif()
