@@ -1,7 +1,8 @@
 // The simulated libcublas: products of float matrices on the streams of simulated devices.
 //
 // Stricter than the real library where that finds mistakes: a handle works only while its device is
-// current and on a stream of that device, and a workspace is overwritten with NaN.
+// current and on a stream of that device, one that was destroyed is refused, and a workspace is
+// overwritten with NaN.
 //
 // Counters: gemms, gemvs, and captures_without_workspace (products captured while the handle has no
 // workspace of the user: the real library then allocates one per graph).
@@ -14,6 +15,7 @@
 #include "cublas/gemm.h"
 #include "cublas/library.h"
 #include "runtime/device_api.h"
+#include "runtime/live.h"
 
 struct cublasContext {
   cusim::HandleMemory memory;
@@ -108,11 +110,21 @@ cusim::Precision precision_of(const cublasContext& handle) {
                                                 : cusim::Precision::kFloat;
 }
 
-/// Success, or why the handle cannot work now: an injected fault, no handle, another device.
-cublasStatus_t ready(const char* call, cublasHandle_t handle) {
+cusim::LiveHandles<cublasHandle_t>& live_handles() {
+  static auto& all = *new cusim::LiveHandles<cublasHandle_t>("cublas_handles");
+  return all;
+}
+
+/// Success, or why a call with this handle fails at once: an injected fault, no such handle.
+cublasStatus_t admit(const char* call, cublasHandle_t handle) {
   int code = 0;
   if (cusim::fault(call, &code)) return static_cast<cublasStatus_t>(code);
-  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  return live_handles().contains(handle) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
+}
+
+/// Success, or why the handle cannot compute now: as admit(), or another device.
+cublasStatus_t ready(const char* call, cublasHandle_t handle) {
+  if (const cublasStatus_t status = admit(call, handle)) return status;
   const bool here = cusim::current_device() == handle->device &&
                     cusim::stream_device(handle->stream) == handle->device;
   return here ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
@@ -148,8 +160,8 @@ bool is_operation(cublasOperation_t operation) {
 
 /// Sets or gets one property of a handle.
 template <class Access>
-cublasStatus_t with_handle(cublasHandle_t handle, Access access) {
-  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+cublasStatus_t with_handle(const char* call, cublasHandle_t handle, Access access) {
+  if (const cublasStatus_t status = admit(call, handle)) return status;
   access(*handle);
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -162,35 +174,41 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   int code = 0;
   if (cusim::fault("cublasCreate", &code)) return static_cast<cublasStatus_t>(code);
   if (!handle) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!cusim::may_allocate()) return CUBLAS_STATUS_NOT_INITIALIZED;
   auto made = std::make_unique<cublasContext>();
-  if (!made->memory.ready()) return CUBLAS_STATUS_NOT_INITIALIZED;
-  *handle = made.release();
+  if (!made->memory.ready()) return CUBLAS_STATUS_ALLOC_FAILED;
+  *handle = live_handles().add(made.release());
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
-  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  int code = 0;
+  const bool fails = cusim::fault("cublasDestroy", &code);
+  if (!live_handles().remove(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
   delete handle;
-  return CUBLAS_STATUS_SUCCESS;
+  return fails ? static_cast<cublasStatus_t>(code) : CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasGetVersion_v2(cublasHandle_t, int* version) {
+  int code = 0;
+  if (cusim::fault("cublasGetVersion", &code)) return static_cast<cublasStatus_t>(code);
   if (!version) return CUBLAS_STATUS_INVALID_VALUE;
   *version = CUBLAS_VERSION;
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
-  if (handle && cusim::stream_device(stream) != handle->device) return CUBLAS_STATUS_INVALID_VALUE;
-  return with_handle(handle, [&](cublasContext& context) {
-    context.stream = stream;
-    context.workspace = nullptr;  // as the real one: back to its own pool
-    context.workspace_bytes = 0;
-  });
+  if (const cublasStatus_t status = admit("cublasSetStream", handle)) return status;
+  if (cusim::stream_device(stream) != handle->device) return CUBLAS_STATUS_INVALID_VALUE;
+  handle->stream = stream;
+  handle->workspace = nullptr;  // as the real one: back to its own pool
+  handle->workspace_bytes = 0;
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t* stream) {
-  return with_handle(handle, [&](cublasContext& context) { *stream = context.stream; });
+  return with_handle("cublasGetStream", handle,
+                     [&](cublasContext& context) { *stream = context.stream; });
 }
 
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, std::size_t bytes) {
@@ -198,34 +216,40 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, std
   if (reinterpret_cast<std::uintptr_t>(workspace) % kAlignment != 0) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  return with_handle(handle, [&](cublasContext& context) {
+  return with_handle("cublasSetWorkspace", handle, [&](cublasContext& context) {
     context.workspace = workspace;
     context.workspace_bytes = workspace ? bytes : 0;
   });
 }
 
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
-  return with_handle(handle, [&](cublasContext& context) { context.math = mode; });
+  return with_handle("cublasSetMathMode", handle,
+                     [&](cublasContext& context) { context.math = mode; });
 }
 
 cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t* mode) {
-  return with_handle(handle, [&](cublasContext& context) { *mode = context.math; });
+  return with_handle("cublasGetMathMode", handle,
+                     [&](cublasContext& context) { *mode = context.math; });
 }
 
 cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode) {
-  return with_handle(handle, [&](cublasContext& context) { context.pointer_mode = mode; });
+  return with_handle("cublasSetPointerMode", handle,
+                     [&](cublasContext& context) { context.pointer_mode = mode; });
 }
 
 cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t* mode) {
-  return with_handle(handle, [&](cublasContext& context) { *mode = context.pointer_mode; });
+  return with_handle("cublasGetPointerMode", handle,
+                     [&](cublasContext& context) { *mode = context.pointer_mode; });
 }
 
 cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t mode) {
-  return with_handle(handle, [&](cublasContext& context) { context.atomics = mode; });
+  return with_handle("cublasSetAtomicsMode", handle,
+                     [&](cublasContext& context) { context.atomics = mode; });
 }
 
 cublasStatus_t cublasGetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t* mode) {
-  return with_handle(handle, [&](cublasContext& context) { *mode = context.atomics; });
+  return with_handle("cublasGetAtomicsMode", handle,
+                     [&](cublasContext& context) { *mode = context.atomics; });
 }
 
 cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa,
@@ -317,6 +341,8 @@ const char* cublasGetStatusName(cublasStatus_t status) {
       return "CUBLAS_STATUS_INVALID_VALUE";
     case CUBLAS_STATUS_EXECUTION_FAILED:
       return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case CUBLAS_STATUS_INTERNAL_ERROR:
+      return "CUBLAS_STATUS_INTERNAL_ERROR";
     case CUBLAS_STATUS_NOT_SUPPORTED:
       return "CUBLAS_STATUS_NOT_SUPPORTED";
     default:

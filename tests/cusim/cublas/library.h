@@ -35,18 +35,17 @@ inline void overwrite_workspace(void* workspace, std::size_t bytes, int device, 
 /// allocation, refused during capture, lost when the handle is not destroyed.
 class HandleMemory {
  public:
-  HandleMemory() : status_(cudaMalloc(&memory_, 256)) {}
+  HandleMemory() : memory_(library_memory(256)) {}
   ~HandleMemory() {
-    if (memory_) cudaFree(memory_);
+    if (memory_) free_library_memory(memory_);
   }
   HandleMemory(const HandleMemory&) = delete;
   HandleMemory& operator=(const HandleMemory&) = delete;
 
-  [[nodiscard]] bool ready() const { return status_ == cudaSuccess; }
+  [[nodiscard]] bool ready() const { return memory_ != nullptr; }
 
  private:
-  void* memory_ = nullptr;
-  cudaError_t status_;
+  void* memory_;
 };
 
 }  // namespace cusim

@@ -49,7 +49,7 @@ Checked check(const char* call, cudnnHandle_t handle, cudnnConvolutionDescriptor
   const auto no = [&](cudnnStatus_t status, const char* why) {
     return Checked{refuse(status, std::string(call) + ": " + why), {}};
   };
-  if (!handle) return no(CUDNN_STATUS_NOT_INITIALIZED, "no handle");
+  if (!live_handles().contains(handle)) return no(CUDNN_STATUS_NOT_INITIALIZED, "no such handle");
   if (!all_set(descriptor, x, w, y)) return no(CUDNN_STATUS_BAD_PARAM, "a descriptor is not set");
   if (x->tensor.c() != w->c) return no(CUDNN_STATUS_BAD_PARAM, "channels of x and w differ");
   if (!output_shape(*descriptor, x->tensor, *w).same_extents(y->tensor)) {
@@ -76,7 +76,8 @@ Checked check(const char* call, cudnnHandle_t handle, cudnnConvolutionDescriptor
   return {CUDNN_STATUS_SUCCESS, conv, static_cast<std::size_t>(blocks * kGranularity)};
 }
 
-cudnnStatus_t report(const Checked& checked, size_t* bytes) {
+cudnnStatus_t report(const char* call, const Checked& checked, size_t* bytes) {
+  if (const cudnnStatus_t status = pass(call)) return status;
   if (checked.status != CUDNN_STATUS_SUCCESS) return checked.status;
   if (!bytes) return refuse(CUDNN_STATUS_BAD_PARAM, "workspace size: null pointer");
   *bytes = checked.workspace;
@@ -124,6 +125,7 @@ cudnnStatus_t cudnnGetConvolution2dForwardOutputDim(cudnnConvolutionDescriptor_t
                                                     cudnnTensorDescriptor_t x,
                                                     cudnnFilterDescriptor_t w, int* n, int* c,
                                                     int* h, int* width) {
+  if (const cudnnStatus_t status = cusim::pass(__func__)) return status;
   if (!cusim::all_set(conv, x, w) || x->tensor.c() != w->c) {
     return refuse(CUDNN_STATUS_BAD_PARAM,
                   "output shape: a descriptor is not set or channels differ");
@@ -143,21 +145,21 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
     cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
     cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y,
     cudnnConvolutionFwdAlgo_t algorithm, size_t* bytes) {
-  return cusim::report(cusim::check(__func__, handle, conv, x, w, y, algorithm), bytes);
+  return cusim::report(__func__, cusim::check(__func__, handle, conv, x, w, y, algorithm), bytes);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
     cudnnHandle_t handle, cudnnFilterDescriptor_t w, cudnnTensorDescriptor_t dy,
     cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t dx,
     cudnnConvolutionBwdDataAlgo_t algorithm, size_t* bytes) {
-  return cusim::report(cusim::check(__func__, handle, conv, dx, w, dy, algorithm), bytes);
+  return cusim::report(__func__, cusim::check(__func__, handle, conv, dx, w, dy, algorithm), bytes);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
     cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t dy,
     cudnnConvolutionDescriptor_t conv, cudnnFilterDescriptor_t dw,
     cudnnConvolutionBwdFilterAlgo_t algorithm, size_t* bytes) {
-  return cusim::report(cusim::check(__func__, handle, conv, x, dw, dy, algorithm), bytes);
+  return cusim::report(__func__, cusim::check(__func__, handle, conv, x, dw, dy, algorithm), bytes);
 }
 
 cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha,

@@ -16,10 +16,27 @@ cudnnStatus_t refuse(cudnnStatus_t status, const std::string& why) {
   return status;
 }
 
-cudnnStatus_t ready(const char* call, cudnnHandle_t handle) {
+LiveHandles<cudnnHandle_t>& live_handles() {
+  static auto& all = *new LiveHandles<cudnnHandle_t>("cudnn_handles");
+  return all;
+}
+
+LiveHandles<const void*>& live_descriptors() {
+  static auto& all = *new LiveHandles<const void*>("cudnn_descriptors");
+  return all;
+}
+
+cudnnStatus_t pass(const char* call) {
   int code = 0;
   if (fault(call, &code)) return refuse(static_cast<cudnnStatus_t>(code), "injected fault");
-  if (!handle) return refuse(CUDNN_STATUS_NOT_INITIALIZED, std::string(call) + ": no handle");
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t ready(const char* call, cudnnHandle_t handle) {
+  if (const cudnnStatus_t status = pass(call)) return status;
+  if (!live_handles().contains(handle)) {
+    return refuse(CUDNN_STATUS_NOT_INITIALIZED, std::string(call) + ": no such handle");
+  }
   if (current_device() != handle->device || stream_device(handle->stream) != handle->device) {
     return refuse(CUDNN_STATUS_EXECUTION_FAILED,
                   std::string(call) + ": the handle belongs to device " +
@@ -71,31 +88,29 @@ void cudnnGetLastErrorString(char* message, size_t max_size) {
 }
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
-  int code = 0;
-  if (cusim::fault("cudnnCreate", &code)) {
-    return refuse(static_cast<cudnnStatus_t>(code), "injected fault");
-  }
+  if (const cudnnStatus_t status = cusim::pass(__func__)) return status;
   if (!handle) return refuse(CUDNN_STATUS_BAD_PARAM, "cudnnCreate: no place for the handle");
   auto made = std::make_unique<cudnnContext>();
   if (!made->memory.ready()) {
     return refuse(CUDNN_STATUS_NOT_INITIALIZED,
                   "cudnnCreate: no usable device, no memory, or a capture is going on");
   }
-  *handle = made.release();
+  *handle = cusim::live_handles().add(made.release());
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
+  const cudnnStatus_t status = cusim::pass(__func__);
+  if (!cusim::live_handles().remove(handle)) {
+    return refuse(CUDNN_STATUS_NOT_INITIALIZED, "cudnnDestroy: no such handle");
+  }
   delete handle;
-  return CUDNN_STATUS_SUCCESS;
+  return status;
 }
 
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
-  int code = 0;
-  if (cusim::fault("cudnnSetStream", &code)) {
-    return refuse(static_cast<cudnnStatus_t>(code), "injected fault");
-  }
-  if (!handle || cusim::stream_device(stream) != handle->device) {
+  if (const cudnnStatus_t status = cusim::pass(__func__)) return status;
+  if (!cusim::live_handles().contains(handle) || cusim::stream_device(stream) != handle->device) {
     return refuse(CUDNN_STATUS_BAD_PARAM,
                   "cudnnSetStream: the stream is not of the handle's device");
   }
@@ -104,7 +119,10 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
 }
 
 cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t* stream) {
-  if (!handle || !stream) return refuse(CUDNN_STATUS_BAD_PARAM, "cudnnGetStream: null pointer");
+  if (const cudnnStatus_t status = cusim::pass(__func__)) return status;
+  if (!cusim::live_handles().contains(handle) || !stream) {
+    return refuse(CUDNN_STATUS_BAD_PARAM, "cudnnGetStream: no such handle or a null pointer");
+  }
   *stream = handle->stream;
   return CUDNN_STATUS_SUCCESS;
 }

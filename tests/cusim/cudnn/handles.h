@@ -2,10 +2,11 @@
 //
 // The simulated libcudnn knows tensors of floats with any strides, filters in the order k, c, r, s,
 // and group count 1; it answers CUDNN_STATUS_NOT_SUPPORTED to the rest. Like the simulated cuBLAS
-// it refuses a handle while another device is current.
+// it refuses a handle while another device is current,
+// and handles and descriptors that were destroyed.
 //
-// Counter: convolutions (forward and backward, bias gradients not). Faults: each call that enqueues
-// is a point by its name, and so are cudnnCreate and cudnnSetStream.
+// Counter: convolutions (forward and backward, bias gradients not). Faults: each function that
+// returns a status is a point by its name.
 #pragma once
 
 #include <string>
@@ -18,6 +19,7 @@
 #include "cudnn/pooling.h"
 #include "cudnn/tensor.h"
 #include "runtime/device_api.h"
+#include "runtime/live.h"
 
 struct cudnnContext {
   cusim::HandleMemory memory;
@@ -59,13 +61,24 @@ namespace cusim {
 /// Returns `status` and keeps `why` for cudnnGetLastErrorString of this thread.
 cudnnStatus_t refuse(cudnnStatus_t status, const std::string& why);
 
+/// Success, or the fault injected at `call`.
+cudnnStatus_t pass(const char* call);
+
 /// Success, or why `call` cannot work now: an injected fault, no handle, another device.
 cudnnStatus_t ready(const char* call, cudnnHandle_t handle);
+
+LiveHandles<cudnnHandle_t>& live_handles();
+LiveHandles<const void*>& live_descriptors();
+
+/// Whether this is a descriptor that was made and not destroyed.
+inline bool is_live(const void* descriptor) {
+  return live_descriptors().contains(descriptor);
+}
 
 /// True when there are descriptors and all have been set.
 template <class... Descriptors>
 bool all_set(const Descriptors*... descriptors) {
-  return ((descriptors && descriptors->set) && ...);
+  return ((is_live(descriptors) && descriptors->set) && ...);
 }
 
 /// The scaling factors of a call, read now.

@@ -23,6 +23,7 @@ extern "C" {
 cudnnStatus_t cudnnGetPooling2dForwardOutputDim(cudnnPoolingDescriptor_t pooling,
                                                 cudnnTensorDescriptor_t x, int* n, int* c, int* h,
                                                 int* w) {
+  if (const cudnnStatus_t status = cusim::pass(__func__)) return status;
   if (!cusim::all_set(pooling, x)) {
     return refuse(CUDNN_STATUS_BAD_PARAM, "pooling shape: a descriptor is not set");
   }

@@ -76,7 +76,9 @@ ncclComm::ncclComm(std::shared_ptr<cusim::Clique> clique, int rank, int device, 
       device_(device),
       blocking_(blocking),
       mixing_(cusim::mixing_support()),
-      start_deadline_(std::chrono::steady_clock::now() + cusim::wait_limit()) {}
+      start_deadline_(std::chrono::steady_clock::now() + cusim::wait_limit()) {
+  cusim::account("nccl_communicators", 1);
+}
 
 ncclResult_t ncclComm::start() {
   if (!blocking_) return ncclInProgress;
@@ -202,6 +204,7 @@ ncclResult_t ncclComm::destroy() {
     life_ = before;
     return refuse(ncclInvalidArgument, "ncclCommDestroy: the communicator is gone already");
   }
+  cusim::account("nccl_communicators", -1);
   return wait_for_operations("ncclCommDestroy");
 }
 
@@ -211,6 +214,7 @@ ncclResult_t ncclComm::abort() {
     life_ = before;
     return refuse(ncclInvalidArgument, "ncclCommAbort: the communicator is gone already");
   }
+  cusim::account("nccl_communicators", -1);
   clique_->abort(rank_);
   return wait_for_operations("ncclCommAbort");
 }

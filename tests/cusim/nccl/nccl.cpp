@@ -9,9 +9,9 @@
 //
 // Counters: collectives (at the call), nccl_bytes (sent by all ranks, when they execute),
 // nccl_hangs (ends of communicators that NCCL would wait for in vain).
-// Faults: each function is a point by its name ("ncclAllReduce@3=1"). "ncclAllReduce:lost@3=1"
-// (any collective) lets a rank's call succeed and never come. "ncclCommGetAsyncError@5=6" puts the
-// communicator of the 5th poll into that asynchronous error.
+// Faults: each function that returns a result is a point by its name ("ncclAllReduce@3=1").
+// "ncclAllReduce:lost@3=1" (any collective) lets a rank's call succeed and never come.
+// "ncclCommGetAsyncError@5=6" puts the communicator of the 5th poll into that asynchronous error.
 #include <atomic>
 #include <cstdio>
 #include <cstring>
@@ -105,10 +105,11 @@ ncclResult_t init_rank(const char* call, ncclComm_t* handle, int ranks, const nc
                        int rank, bool blocking) {
   ncclResult_t result = ncclSuccess;
   if (injected(call, &result)) return fail_group(result);
-  int device = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) {
-    return fail_group(refuse(ncclUnhandledCudaError, std::string(call) + ": no usable device"));
+  if (!may_allocate()) {
+    return fail_group(refuse(ncclUnhandledCudaError,
+                             std::string(call) + ": no usable device, or a capture is going on"));
   }
+  const int device = current_device();
   result = join(call, handle, ranks, id, rank, device, blocking);
   return result == ncclSuccess ? start_in_group(**handle) : fail_group(result);
 }
@@ -176,6 +177,19 @@ ncclResult_t with(const char* call, ncclComm_t handle, Use use) {
   return use(*communicator);
 }
 
+/// The same for the end of a communicator, which comes even where a fault is injected.
+template <class End>
+ncclResult_t end_with(const char* call, ncclComm_t handle, End end) {
+  ncclResult_t result = ncclSuccess;
+  const bool fails = injected(call, &result);
+  ncclComm* communicator = Registry::instance().find(handle);
+  if (!communicator) {
+    return refuse(ncclInvalidArgument, std::string(call) + ": no such communicator");
+  }
+  const ncclResult_t outcome = end(*communicator);
+  return fails ? result : outcome;
+}
+
 /// Answers a question about a communicator.
 template <class Answer>
 ncclResult_t ask(const char* call, ncclComm_t handle, int* out, Answer answer) {
@@ -197,6 +211,8 @@ using cusim::with;
 extern "C" {
 
 ncclResult_t ncclGetVersion(int* version) {
+  ncclResult_t result = ncclSuccess;
+  if (cusim::injected("ncclGetVersion", &result)) return result;
   if (!version) return refuse(ncclInvalidArgument, "ncclGetVersion: null pointer");
   *version = NCCL_VERSION_CODE;
   return ncclSuccess;
@@ -268,12 +284,12 @@ ncclResult_t ncclCommFinalize(ncclComm_t handle) {
 
 ncclResult_t ncclCommDestroy(ncclComm_t handle) {
   if (!handle) return ncclSuccess;
-  return with("ncclCommDestroy", handle, [](ncclComm& it) { return it.destroy(); });
+  return cusim::end_with("ncclCommDestroy", handle, [](ncclComm& it) { return it.destroy(); });
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t handle) {
   if (!handle) return ncclSuccess;
-  return with("ncclCommAbort", handle, [](ncclComm& it) { return it.abort(); });
+  return cusim::end_with("ncclCommAbort", handle, [](ncclComm& it) { return it.abort(); });
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* error) {
@@ -327,22 +343,31 @@ ncclResult_t ncclBroadcast(const void* send, void* receive, size_t count, ncclDa
 }
 
 ncclResult_t ncclGroupStart() {
+  ncclResult_t result = ncclSuccess;
+  if (cusim::injected("ncclGroupStart", &result)) return result;
   cusim::start_group();
   return ncclSuccess;
 }
 
 ncclResult_t ncclGroupEnd() {
-  return cusim::end_group();
+  ncclResult_t result = ncclSuccess;
+  const bool fails = cusim::injected("ncclGroupEnd", &result);
+  const ncclResult_t end = cusim::end_group();
+  return fails ? result : end;
 }
 
 ncclResult_t ncclMemAlloc(void** pointer, size_t bytes) {
   ncclResult_t result = ncclSuccess;
   if (cusim::injected("ncclMemAlloc", &result)) return result;
-  return cudaMalloc(pointer, bytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+  *pointer = cusim::library_memory(bytes);
+  return *pointer ? ncclSuccess : ncclUnhandledCudaError;
 }
 
 ncclResult_t ncclMemFree(void* pointer) {
-  return cudaFree(pointer) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+  ncclResult_t result = ncclSuccess;
+  const bool fails = cusim::injected("ncclMemFree", &result);
+  if (pointer) cusim::free_library_memory(pointer);
+  return fails ? result : ncclSuccess;
 }
 
 const char* ncclGetErrorString(ncclResult_t result) {

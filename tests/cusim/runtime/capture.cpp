@@ -90,6 +90,7 @@ void remove(Capture& capture) {
   for (const auto& [stream, tips] : capture.tips) stream->capture = nullptr;
   captures().remove_if([&](const Capture& other) { return &other == &capture; });
   --capture_count;
+  account("captures", -1);
 }
 
 }  // namespace
@@ -203,11 +204,16 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
                           .tips = {{&stream, {}}}});
     stream.capture = &captures().back();
     ++capture_count;
+    account("captures", 1);
   });
 }
 
+/// Ends the capture whatever comes out.
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
-  return api("cudaStreamEndCapture", [&] {
+  return result_of([&] {
+    require_callable();
+    int injected = 0;
+    const bool fails = fault("cudaStreamEndCapture", &injected);
     *graph = nullptr;
     Stream& stream = resolve(handle);
     const std::lock_guard lock(capture_mutex());
@@ -219,8 +225,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
             cudaErrorStreamCaptureWrongThread);
     const bool invalid = capture->invalid;
     const bool unjoined = has_unjoined_work(*capture);
-    if (!invalid && !unjoined) *graph = give_out(std::move(capture->graph));
+    if (!invalid && !unjoined && !fails) *graph = give_out(std::move(capture->graph));
     remove(*capture);
+    require(!fails, static_cast<cudaError_t>(injected));
     require(!invalid, cudaErrorStreamCaptureInvalidated);
     require(!unjoined, cudaErrorStreamCaptureUnjoined);
   });

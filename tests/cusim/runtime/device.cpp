@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "cusim.h"
 #include "runtime/capture.h"
 #include "runtime/settings.h"
 #include "runtime/status.h"
@@ -195,12 +196,25 @@ cudaError_t cudaDeviceSynchronize() {
   });
 }
 
+// These two work without a driver.
+
 cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = CUDART_VERSION;
-  return cudaSuccess;
+  return result_of([&] {
+    pass("cudaRuntimeGetVersion");
+    *version = CUDART_VERSION;
+  });
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
-  *version = settings().driver;
-  return cudaSuccess;
+  return result_of([&] {
+    pass("cudaDriverGetVersion");
+    *version = settings().driver;
+  });
+}
+
+void cusim_revive_devices() {
+  for (int index = 0; index < settings().devices; ++index) {
+    device(index).wait_for_streams();
+    device(index).sticky = 0;
+  }
 }

@@ -49,8 +49,20 @@ T* host_pointer(T* pointer, std::size_t count, int device, const char* what) {
       host_pointer(static_cast<const void*>(pointer), count * sizeof(T), device, what));
 }
 
-/// True when the call at this point must fail with `*code` (CUSIM_FAULT, cusim_set_fault).
+/// Counts the passage of a point; true when the call must fail with `*code` (CUSIM_FAULT,
+/// cusim_set_fault).
 bool fault(const char* point, int* code);
+
+/// Adds to what is alive of a kind (cusim_ledger).
+void account(const char* kind, std::int64_t by);
+
+/// False while a capture forbids this thread to allocate, which also breaks the capture.
+bool may_allocate();
+
+/// Device memory for a library's own use, on the current device; null where cudaMalloc would fail.
+/// No point and not counted: a library's allocations are not the program's calls.
+void* library_memory(std::size_t bytes);
+void free_library_memory(void* memory);
 
 /// Adds to a counter, without ordering any memory access (ThreadSanitizer still sees the races of
 /// the program under test).

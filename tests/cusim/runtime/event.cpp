@@ -8,12 +8,12 @@ using namespace cusim;
 namespace {
 
 LiveHandles<cudaEvent_t>& live_events() {
-  static auto& all = *new LiveHandles<cudaEvent_t>;
+  static auto& all = *new LiveHandles<cudaEvent_t>("events");
   return all;
 }
 
 CUevent_st& resolve_event(cudaEvent_t event) {
-  live_events().require_live(event);
+  require(live_events().contains(event), cudaErrorInvalidResourceHandle);
   return *event;
 }
 
@@ -52,8 +52,8 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  return api("cudaEventDestroy", [&] {
-    live_events().remove(event);
+  return release_api("cudaEventDestroy", [&] {
+    require(live_events().remove(event), cudaErrorInvalidResourceHandle);
     delete event;
   });
 }

@@ -13,17 +13,17 @@ using namespace cusim;
 namespace {
 
 LiveHandles<cudaGraph_t>& live_graphs() {
-  static auto& all = *new LiveHandles<cudaGraph_t>;
+  static auto& all = *new LiveHandles<cudaGraph_t>("graphs");
   return all;
 }
 
 LiveHandles<cudaGraphExec_t>& live_execs() {
-  static auto& all = *new LiveHandles<cudaGraphExec_t>;
+  static auto& all = *new LiveHandles<cudaGraphExec_t>("graph_executables");
   return all;
 }
 
 CUgraphExec_st& resolve_exec(cudaGraphExec_t exec) {
-  live_execs().require_live(exec);
+  require(live_execs().contains(exec), cudaErrorInvalidResourceHandle);
   return *exec;
 }
 
@@ -72,7 +72,7 @@ cudaGraph_t cusim::give_out(CUgraph_st graph) {
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
   return api("cudaGraphInstantiate", [&] {
-    live_graphs().require_live(graph);
+    require(live_graphs().contains(graph), cudaErrorInvalidResourceHandle);
     count("graph_instantiates");
     static std::atomic<unsigned> made{0};
     const unsigned seed = settings().seed + ++made;
@@ -110,7 +110,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) 
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
   return api("cudaGraphGetNodes", [&] {
-    live_graphs().require_live(graph);
+    require(live_graphs().contains(graph), cudaErrorInvalidResourceHandle);
     const std::size_t there = graph->nodes.size();
     const std::size_t room = nodes ? *count : 0;
     for (std::size_t i = 0; i < room; ++i) nodes[i] = i < there ? &graph->nodes[i] : nullptr;
@@ -123,15 +123,15 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) 
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  return api("cudaGraphDestroy", [&] {
-    live_graphs().remove(graph);
+  return release_api("cudaGraphDestroy", [&] {
+    require(live_graphs().remove(graph), cudaErrorInvalidResourceHandle);
     delete graph;
   });
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
-  return api("cudaGraphExecDestroy", [&] {
-    live_execs().remove(exec);
+  return release_api("cudaGraphExecDestroy", [&] {
+    require(live_execs().remove(exec), cudaErrorInvalidResourceHandle);
     exec->last_launch.wait();
     delete exec;
   });

@@ -33,6 +33,41 @@ void release(std::uintptr_t address) {
   std::free(reinterpret_cast<void*>(address));
 }
 
+/// Memory of the current device; null for 0 bytes.
+void* take(std::size_t bytes) {
+  forbid_while_capturing();
+  raise_if_failed(current_device());
+  if (bytes == 0) return nullptr;
+  DeviceMemory& memory = device(current_device()).memory;
+  const std::size_t before = memory.live_bytes.fetch_add(bytes);
+  if (bytes > settings().memory_bytes || before > settings().memory_bytes - bytes) {
+    memory.live_bytes -= bytes;
+    fail(cudaErrorMemoryAllocation);
+  }
+  const std::uintptr_t address = allocate(bytes, kDeviceAlignment);
+  memory.allocations.insert(address, bytes);
+  account("device_bytes", static_cast<std::int64_t>(bytes));
+  return device_pointer(address, current_device());
+}
+
+/// Frees what take() gave when the streams of its device have done their work.
+void give_back(void* pointer) {
+  forbid_while_capturing();
+  const int owner = owning_device(pointer, 1);
+  require(owner >= 0, cudaErrorInvalidValue);
+  device(owner).wait_for_streams();
+  DeviceMemory& memory = device(owner).memory;
+  const std::uintptr_t address = untagged(pointer);
+  const std::optional<AddressRange> range = memory.allocations.find(address, 1);
+  require(range && range->begin == address, cudaErrorInvalidValue);
+  memory.allocations.erase(address);
+  const std::size_t bytes = range->end - range->begin;
+  memory.live_bytes -= bytes;
+  account("device_bytes", -static_cast<std::int64_t>(bytes));
+  release(address);
+  raise_if_failed(owner);
+}
+
 }  // namespace
 
 void AllocationMap::insert(std::uintptr_t begin, std::size_t bytes) {
@@ -40,9 +75,9 @@ void AllocationMap::insert(std::uintptr_t begin, std::size_t bytes) {
   ends_[begin] = begin + bytes;
 }
 
-bool AllocationMap::erase(std::uintptr_t begin) {
+void AllocationMap::erase(std::uintptr_t begin) {
   const std::lock_guard lock(mutex_);
-  return ends_.erase(begin) != 0;
+  ends_.erase(begin);
 }
 
 std::optional<AddressRange> AllocationMap::find(std::uintptr_t address, std::size_t bytes) const {
@@ -94,6 +129,27 @@ std::byte* host_pointer(const void* pointer, std::size_t bytes, int index, const
   return reinterpret_cast<std::byte*>(untagged(pointer));
 }
 
+bool may_allocate() {
+  return result_of([] {
+           require_callable();
+           forbid_while_capturing();
+         }) == cudaSuccess;
+}
+
+void* library_memory(std::size_t bytes) {
+  void* memory = nullptr;
+  return result_of([&] {
+           require_callable();
+           memory = take(bytes);
+         }) == cudaSuccess
+             ? memory
+             : nullptr;
+}
+
+void free_library_memory(void* memory) {
+  static_cast<void>(result_of([&] { give_back(memory); }));
+}
+
 }  // namespace cusim
 
 using namespace cusim;
@@ -104,39 +160,17 @@ std::size_t cusim_live_bytes(int index) {
 
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   return api("cudaMalloc", [&] {
-    forbid_while_capturing();
-    raise_if_failed(current_device());
     count("mallocs");
     *pointer = nullptr;
-    if (bytes == 0) return;
-    DeviceMemory& memory = device(current_device()).memory;
-    const std::size_t before = memory.live_bytes.fetch_add(bytes);
-    if (bytes > settings().memory_bytes || before > settings().memory_bytes - bytes) {
-      memory.live_bytes -= bytes;
-      fail(cudaErrorMemoryAllocation);
-    }
-    const std::uintptr_t address = allocate(bytes, kDeviceAlignment);
-    memory.allocations.insert(address, bytes);
-    *pointer = device_pointer(address, current_device());
+    *pointer = take(bytes);
   });
 }
 
 cudaError_t cudaFree(void* pointer) {
-  return api("cudaFree", [&] {
+  return release_api("cudaFree", [&] {
     if (!pointer) return;
-    forbid_while_capturing();
     count("frees");
-    const int owner = owning_device(pointer, 1);
-    require(owner >= 0, cudaErrorInvalidValue);
-    device(owner).wait_for_streams();
-    DeviceMemory& memory = device(owner).memory;
-    const std::uintptr_t address = untagged(pointer);
-    const std::optional<AddressRange> range = memory.allocations.find(address, 1);
-    require(range && range->begin == address, cudaErrorInvalidValue);
-    memory.allocations.erase(address);
-    memory.live_bytes -= range->end - range->begin;
-    release(address);
-    raise_if_failed(owner);
+    give_back(pointer);
   });
 }
 
@@ -157,6 +191,7 @@ cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned) {
     if (bytes == 0) return;
     const std::uintptr_t address = allocate(bytes, kPinnedAlignment);
     pinned_memory().insert(address, bytes);
+    account("pinned_bytes", static_cast<std::int64_t>(bytes));
     *pointer = reinterpret_cast<void*>(address);
   });
 }
@@ -166,12 +201,15 @@ cudaError_t cudaMallocHost(void** pointer, std::size_t bytes) {
 }
 
 cudaError_t cudaFreeHost(void* pointer) {
-  return api("cudaFreeHost", [&] {
+  return release_api("cudaFreeHost", [&] {
     if (!pointer) return;
     forbid_while_capturing();
     for (int index = 0; index < settings().devices; ++index) device(index).wait_for_streams();
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(pointer);
-    require(pinned_memory().erase(address), cudaErrorInvalidValue);
+    const std::optional<AddressRange> range = pinned_memory().find(address, 1);
+    require(range && range->begin == address, cudaErrorInvalidValue);
+    pinned_memory().erase(address);
+    account("pinned_bytes", -static_cast<std::int64_t>(range->end - range->begin));
     release(address);
     raise_if_failed(current_device());
   });

@@ -19,8 +19,8 @@ namespace cusim {
 class AllocationMap {
  public:
   void insert(std::uintptr_t begin, std::size_t bytes);
-  /// Forgets the allocation that begins here; false when there is none.
-  bool erase(std::uintptr_t begin);
+  /// Forgets the allocation that begins here.
+  void erase(std::uintptr_t begin);
   /// The allocation that [address, address + bytes) lies in.
   [[nodiscard]] std::optional<AddressRange> find(std::uintptr_t address, std::size_t bytes) const;
 

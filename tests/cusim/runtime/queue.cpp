@@ -38,7 +38,7 @@ Queue::Queue(int device, std::uint64_t id)
       id_(id),
       back_(new Node),
       front_(back_),
-      random_(static_cast<std::uint32_t>(id * 2654435761u) + settings().seed) {
+      delays_(id, settings().seed, settings().delay_us) {
   keep(this);
   sem_init(&available_, 0, 0);
   thread_ = std::thread(&Queue::work, this);
@@ -70,7 +70,9 @@ void Queue::work() {
     delete std::exchange(front_, front_->next);
     Operation& operation = front_->operation;
     if (!operation.run) return;
-    delay();
+    if (const int pause = delays_.next(); pause > 0) {
+      std::this_thread::sleep_for(std::chrono::microseconds(pause));
+    }
     execute(operation, device_, id_);
     operation = {};
     {
@@ -79,17 +81,6 @@ void Queue::work() {
     }
     done_changed_.notify_all();
   }
-}
-
-/// Streams that all pause alike keep their order: each has its own factor, drawn anew now and then.
-void Queue::delay() {
-  if (settings().delay_us == 0) return;
-  constexpr unsigned kRedrawEvery = 64;
-  constexpr int kFactors[] = {0, 1, 1, 20};
-  random_ = random_ * 1664525u + 1013904223u;
-  if (delays_++ % kRedrawEvery == 0) delay_factor_ = kFactors[random_ >> 20 & 3];
-  const int pause = static_cast<int>(random_ >> 8) % settings().delay_us * delay_factor_;
-  if (pause > 0) std::this_thread::sleep_for(std::chrono::microseconds(pause));
 }
 
 }  // namespace cusim

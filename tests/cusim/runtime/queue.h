@@ -8,6 +8,7 @@
 
 #include <semaphore.h>
 
+#include "runtime/delays.h"
 #include "runtime/device_api.h"
 
 namespace cusim {
@@ -51,7 +52,6 @@ class Queue {
   };
 
   void work();
-  void delay();
 
   const int device_;
   const std::uint64_t id_;
@@ -66,9 +66,7 @@ class Queue {
   std::condition_variable done_changed_;
   std::uint64_t done_ = 0;
 
-  std::uint32_t random_;
-  unsigned delays_ = 0;
-  int delay_factor_ = 1;
+  Delays delays_;
   std::thread thread_;
 };
 

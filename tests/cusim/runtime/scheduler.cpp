@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <sstream>
 #include <utility>
 
@@ -12,6 +13,20 @@ constinit thread_local Thread* current_thread = nullptr;
 constinit thread_local Block* current_block = nullptr;
 
 namespace {
+
+/// The order in which blocks run: from `first` on in steps that meet every block once.
+struct BlockOrder {
+  std::uint64_t first, step;
+};
+
+/// Row by row without a seed, else an order that depends on it.
+BlockOrder block_order(std::uint64_t count, unsigned seed) {
+  if (seed == 0) return {0, 1};
+  const std::uint64_t random = seed * std::uint64_t{6364136223846793005} + 1442695040888963407;
+  std::uint64_t step = 1 + (random >> 33) % count;
+  while (std::gcd(step, count) != 1) ++step;
+  return {(random >> 17) % count, step % count};
+}
 
 /// CUSIM_RACECHECK=1 with ThreadSanitizer: threads of a block are ordered by barriers and warp
 /// collectives alone, so a missing one is a data race.
@@ -159,10 +174,15 @@ void run_grid(const LaunchContext& launch, std::size_t shared_bytes, void (*body
   std::unique_ptr<Scheduler> scheduler = std::move(kept);
   if (!scheduler) scheduler = std::make_unique<Scheduler>();
   scheduler->start(launch, shared_bytes, body, argument);
-  for (unsigned z = 0; z < launch.grid.z; ++z) {
-    for (unsigned y = 0; y < launch.grid.y; ++y) {
-      for (unsigned x = 0; x < launch.grid.x; ++x) scheduler->run_block({x, y, z});
-    }
+  const std::uint64_t width = launch.grid.x;
+  const std::uint64_t area = width * launch.grid.y;
+  const std::uint64_t count = area * launch.grid.z;
+  const BlockOrder order = block_order(count, launch.seed);
+  std::uint64_t block = order.first;
+  for (std::uint64_t ran = 0; ran < count; ++ran, block = (block + order.step) % count) {
+    scheduler->run_block({static_cast<unsigned>(block % width),
+                          static_cast<unsigned>(block % area / width),
+                          static_cast<unsigned>(block / area)});
   }
   kept = std::move(scheduler);
 }

@@ -34,13 +34,10 @@ cudaError_t sticky_error(int device);
 /// Sets the thread's last error; returns it.
 cudaError_t record_error(cudaError_t code);
 
-/// The body of the runtime function `name`, which is also a point for faults.
+/// Runs `body` and returns what it ends with, also as the thread's last error.
 template <class Body>
-cudaError_t api(const char* name, Body&& body) {
+cudaError_t result_of(Body&& body) {
   try {
-    require_callable();
-    int code = 0;
-    if (fault(name, &code)) fail(static_cast<cudaError_t>(code));
     body();
     return cudaSuccess;
   } catch (const Failure& failure) {
@@ -48,6 +45,34 @@ cudaError_t api(const char* name, Body&& body) {
   } catch (const std::bad_alloc&) {
     return record_error(cudaErrorMemoryAllocation);
   }
+}
+
+/// Fails when the fault of this point is due.
+inline void pass(const char* point) {
+  int code = 0;
+  if (fault(point, &code)) fail(static_cast<cudaError_t>(code));
+}
+
+/// The body of the runtime function `name`, which is also a point for faults.
+template <class Body>
+cudaError_t api(const char* name, Body&& body) {
+  return result_of([&] {
+    require_callable();
+    pass(name);
+    body();
+  });
+}
+
+/// The same for a function that gives something back: a fault lets it fail after that.
+template <class Body>
+cudaError_t release_api(const char* name, Body&& body) {
+  return result_of([&] {
+    require_callable();
+    int code = 0;
+    const bool fails = fault(name, &code);
+    body();
+    require(!fails, static_cast<cudaError_t>(code));
+  });
 }
 
 /// Runs an operation on this thread as `device` would: not on a failed device, and what it throws

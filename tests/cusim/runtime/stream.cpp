@@ -11,7 +11,7 @@ namespace cusim {
 namespace {
 
 LiveHandles<cudaStream_t>& live_streams() {
-  static auto& all = *new LiveHandles<cudaStream_t>;
+  static auto& all = *new LiveHandles<cudaStream_t>("streams");
   return all;
 }
 
@@ -92,7 +92,7 @@ Stream& resolve(cudaStream_t handle) {
   if (handle == nullptr || handle == cudaStreamLegacy) {
     return device(current_device()).legacy_stream();
   }
-  live_streams().require_live(handle);
+  require(live_streams().contains(handle), cudaErrorInvalidResourceHandle);
   return *handle;
 }
 
@@ -114,7 +114,10 @@ void synchronize(Stream& stream) {
 }
 
 cudaError_t enqueue(cudaStream_t stream, Operation operation) {
-  return api("enqueue", [&] { submit(resolve(stream), std::move(operation)); });
+  return result_of([&] {
+    require_callable();
+    submit(resolve(stream), std::move(operation));
+  });
 }
 
 bool capturing(cudaStream_t stream) {
@@ -154,8 +157,8 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return api("cudaStreamDestroy", [&] {
-    live_streams().remove(stream);
+  return release_api("cudaStreamDestroy", [&] {
+    require(live_streams().remove(stream), cudaErrorInvalidResourceHandle);
     leave_capture(*stream);
     const int index = stream->device();
     delete stream;

@@ -6,43 +6,17 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
-#include <shared_mutex>
 #include <vector>
 
 #include <cuda_runtime_api.h>
 
+#include "runtime/live.h"
 #include "runtime/queue.h"
 #include "runtime/status.h"
 
 namespace cusim {
 
 struct Capture;
-
-/// Handles that were given out and not destroyed: any other is refused with error 400.
-template <class Handle>
-class LiveHandles {
- public:
-  Handle add(Handle handle) {
-    const std::lock_guard lock(mutex_);
-    live_.insert(handle);
-    return handle;
-  }
-
-  void remove(Handle handle) {
-    const std::lock_guard lock(mutex_);
-    require(live_.erase(handle) != 0, cudaErrorInvalidResourceHandle);
-  }
-
-  void require_live(Handle handle) {
-    const std::shared_lock lock(mutex_);
-    require(live_.contains(handle), cudaErrorInvalidResourceHandle);
-  }
-
- private:
-  std::shared_mutex mutex_;
-  std::set<Handle> live_;
-};
 
 class Stream {
  public:

@@ -252,6 +252,47 @@ TEST_CASE("a handle cannot be made during a capture, and owns memory until it is
   cudaGetLastError();
 }
 
+TEST_CASE("a handle that was destroyed is refused") {
+  const std::int64_t before = alive("cublas_handles");
+  cublasHandle_t handle = nullptr;
+  REQUIRE(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS);
+  CHECK(alive("cublas_handles") == before + 1);
+  REQUIRE(cublasDestroy(handle) == CUBLAS_STATUS_SUCCESS);
+  CHECK(alive("cublas_handles") == before);
+  const Stream stream;
+  CHECK(cublasSetStream(handle, stream) == CUBLAS_STATUS_NOT_INITIALIZED);
+  CHECK(cublasSetMathMode(handle, CUBLAS_DEFAULT_MATH) == CUBLAS_STATUS_NOT_INITIALIZED);
+  CHECK(cublasDestroy(handle) == CUBLAS_STATUS_NOT_INITIALIZED);
+}
+
+TEST_CASE("every call can be made to fail, and a handle ends all the same") {
+  cusim_set_fault(
+      "cublasCreate@1=14,cublasGetVersion@1=14,cublasSetStream@1=14,cublasGetStream@1=14,"
+      "cublasSetWorkspace@1=14,cublasSetMathMode@1=14,cublasGetMathMode@1=14,"
+      "cublasSetPointerMode@1=14,cublasSetAtomicsMode@1=14,cublasDestroy@1=14");
+  const std::size_t before = cusim_live_bytes(0);
+  const Stream stream;
+  cublasHandle_t handle = nullptr;
+  CHECK(cublasCreate(&handle) == CUBLAS_STATUS_INTERNAL_ERROR);
+  CHECK(cusim_live_bytes(0) == before);
+  REQUIRE(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS);
+  int version = 0;
+  cudaStream_t its_stream = nullptr;
+  cublasMath_t math{};
+  CHECK(cublasGetVersion(handle, &version) == CUBLAS_STATUS_INTERNAL_ERROR);
+  CHECK(cublasSetStream(handle, stream) == CUBLAS_STATUS_INTERNAL_ERROR);
+  CHECK(cublasGetStream(handle, &its_stream) == CUBLAS_STATUS_INTERNAL_ERROR);
+  CHECK(cublasSetWorkspace(handle, nullptr, 0) == CUBLAS_STATUS_INTERNAL_ERROR);
+  CHECK(cublasSetMathMode(handle, CUBLAS_DEFAULT_MATH) == CUBLAS_STATUS_INTERNAL_ERROR);
+  CHECK(cublasGetMathMode(handle, &math) == CUBLAS_STATUS_INTERNAL_ERROR);
+  CHECK(cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_HOST) == CUBLAS_STATUS_INTERNAL_ERROR);
+  CHECK(cublasSetAtomicsMode(handle, CUBLAS_ATOMICS_NOT_ALLOWED) == CUBLAS_STATUS_INTERNAL_ERROR);
+  CHECK(cublasDestroy(handle) == CUBLAS_STATUS_INTERNAL_ERROR);
+  CHECK(cusim_faults_happened() == 10);
+  CHECK(cusim_live_bytes(0) == before);
+  cusim_set_fault("");
+}
+
 TEST_CASE("products are counted, traced and can be made to fail") {
   const Product product;
   cusim_reset_counters();

@@ -219,6 +219,72 @@ TEST_CASE("a handle works on its own device and stream only") {
   REQUIRE(layer.stream.wait() == cudaSuccess);
 }
 
+TEST_CASE(
+    "handles and descriptors that were destroyed are refused, and none is made in a capture") {
+  const std::int64_t descriptors = alive("cudnn_descriptors");
+  cudnnTensorDescriptor_t tensor = nullptr;
+  REQUIRE(cudnnCreateTensorDescriptor(&tensor) == CUDNN_STATUS_SUCCESS);
+  CHECK(alive("cudnn_descriptors") == descriptors + 1);
+  REQUIRE(cudnnDestroyTensorDescriptor(tensor) == CUDNN_STATUS_SUCCESS);
+  CHECK(alive("cudnn_descriptors") == descriptors);
+  CHECK(cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1, 1) ==
+        CUDNN_STATUS_BAD_PARAM);
+  CHECK(cudnnDestroyTensorDescriptor(tensor) == CUDNN_STATUS_BAD_PARAM);
+
+  const Stream stream;
+  cudnnHandle_t handle = nullptr;
+  REQUIRE(cudnnCreate(&handle) == CUDNN_STATUS_SUCCESS);
+  REQUIRE(cudnnDestroy(handle) == CUDNN_STATUS_SUCCESS);
+  CHECK(cudnnSetStream(handle, stream) == CUDNN_STATUS_BAD_PARAM);
+  CHECK(cudnnDestroy(handle) == CUDNN_STATUS_NOT_INITIALIZED);
+
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  CHECK(cudnnCreate(&handle) == CUDNN_STATUS_NOT_INITIALIZED);
+  cudaGraph_t graph = nullptr;
+  CHECK(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated);
+  cudaGetLastError();
+}
+
+TEST_CASE("every call of a convolution can be made to fail, and what it owns ends all the same") {
+  const std::int64_t descriptors = alive("cudnn_descriptors");
+  const std::int64_t handles = alive("cudnn_handles");
+  cusim_set_fault(
+      "cudnnCreateFilterDescriptor@1=4000,cudnnSetFilter4dDescriptor@1=4000,"
+      "cudnnSetTensor4dDescriptor@1=4000,cudnnSetConvolution2dDescriptor@1=4000,"
+      "cudnnSetConvolutionMathType@1=4000,cudnnGetConvolutionForwardWorkspaceSize@1=4000,"
+      "cudnnDestroyFilterDescriptor@1=4000,cudnnSetStream@1=4000,cudnnDestroy@1=4000");
+  const Stream stream;
+  cudnnFilterDescriptor_t filter = nullptr;
+  CHECK(cudnnCreateFilterDescriptor(&filter) == CUDNN_STATUS_INTERNAL_ERROR);
+  REQUIRE(cudnnCreateFilterDescriptor(&filter) == CUDNN_STATUS_SUCCESS);
+  CHECK(cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 1, 1, 1, 1) ==
+        CUDNN_STATUS_INTERNAL_ERROR);
+  cudnnTensorDescriptor_t tensor = nullptr;
+  REQUIRE(cudnnCreateTensorDescriptor(&tensor) == CUDNN_STATUS_SUCCESS);
+  CHECK(cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1, 1) ==
+        CUDNN_STATUS_INTERNAL_ERROR);
+  cudnnConvolutionDescriptor_t convolution = nullptr;
+  REQUIRE(cudnnCreateConvolutionDescriptor(&convolution) == CUDNN_STATUS_SUCCESS);
+  CHECK(cudnnSetConvolution2dDescriptor(convolution, 0, 0, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION,
+                                        CUDNN_DATA_FLOAT) == CUDNN_STATUS_INTERNAL_ERROR);
+  CHECK(cudnnSetConvolutionMathType(convolution, CUDNN_FMA_MATH) == CUDNN_STATUS_INTERNAL_ERROR);
+  cudnnHandle_t handle = nullptr;
+  REQUIRE(cudnnCreate(&handle) == CUDNN_STATUS_SUCCESS);
+  CHECK(cudnnSetStream(handle, stream) == CUDNN_STATUS_INTERNAL_ERROR);
+  std::size_t bytes = 0;
+  CHECK(cudnnGetConvolutionForwardWorkspaceSize(handle, tensor, filter, convolution, tensor,
+                                                CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
+                                                &bytes) == CUDNN_STATUS_INTERNAL_ERROR);
+  CHECK(cudnnDestroyFilterDescriptor(filter) == CUDNN_STATUS_INTERNAL_ERROR);
+  CHECK(cudnnDestroyTensorDescriptor(tensor) == CUDNN_STATUS_SUCCESS);
+  CHECK(cudnnDestroyConvolutionDescriptor(convolution) == CUDNN_STATUS_SUCCESS);
+  CHECK(cudnnDestroy(handle) == CUDNN_STATUS_INTERNAL_ERROR);
+  CHECK(cusim_faults_happened() == 9);
+  CHECK(alive("cudnn_descriptors") == descriptors);
+  CHECK(alive("cudnn_handles") == handles);
+  cusim_set_fault("");
+}
+
 TEST_CASE("convolutions are captured, counted and can be made to fail") {
   const Layer layer;
   cusim_reset_counters();

@@ -35,6 +35,16 @@ inline bool device_has_tf32() {
   return major >= 8;
 }
 
+/// What is alive of a kind, see cusim_ledger.
+inline std::int64_t alive(const std::string& kind) {
+  std::vector<cusim_tally> all(cusim_ledger(nullptr, 0));
+  cusim_ledger(all.data(), all.size());
+  for (const cusim_tally& entry : all) {
+    if (entry.name == kind) return entry.value;
+  }
+  return 0;
+}
+
 /// Elements in the memory of the device that is current when it is made.
 template <class T>
 class Buffer {

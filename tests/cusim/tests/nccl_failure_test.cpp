@@ -148,6 +148,51 @@ TEST_CASE("injected faults: calls that fail, ranks that are lost, asynchronous e
   CHECK(other.world.wait() == Errors{cudaErrorLaunchFailure, cudaSuccess});
 }
 
+TEST_CASE("every call can be made to fail, and a communicator ends all the same") {
+  const int first = fresh_devices();
+  REQUIRE(cudaSetDevice(first) == cudaSuccess);
+  ncclUniqueId id;
+  ncclComm_t communicator = nullptr;
+  int number = 0;
+  cusim_set_fault(
+      "ncclGetVersion@1=3,ncclGetUniqueId@1=3,ncclCommInitRank@1=3,ncclCommCount@1=3,"
+      "ncclGroupStart@1=3,ncclGroupEnd@1=3,ncclCommFinalize@1=3,ncclCommDestroy@1=3,"
+      "ncclCommAbort@1=3");
+  CHECK(ncclGetVersion(&number) == ncclInternalError);
+  CHECK(ncclGetUniqueId(&id) == ncclInternalError);
+  REQUIRE(ncclGetUniqueId(&id) == ncclSuccess);
+  CHECK(ncclGroupStart() == ncclInternalError);
+  REQUIRE(ncclGroupStart() == ncclSuccess);
+  CHECK(ncclGroupEnd() == ncclInternalError);
+  const std::int64_t before = alive("nccl_communicators");
+  CHECK(ncclCommInitRank(&communicator, 1, id, 0) == ncclInternalError);
+  for (const bool abort : {false, true}) {
+    REQUIRE(ncclGetUniqueId(&id) == ncclSuccess);
+    REQUIRE(ncclCommInitRank(&communicator, 1, id, 0) == ncclSuccess);
+    CHECK(alive("nccl_communicators") == before + 1);
+    if (!abort) CHECK(ncclCommCount(communicator, &number) == ncclInternalError);
+    if (!abort) CHECK(ncclCommFinalize(communicator) == ncclInternalError);
+    CHECK((abort ? ncclCommAbort(communicator) : ncclCommDestroy(communicator)) ==
+          ncclInternalError);
+    CHECK(alive("nccl_communicators") == before);
+  }
+  CHECK(cusim_faults_happened() == 9);
+  cusim_set_fault("");
+}
+
+TEST_CASE("a communicator cannot be made during a capture") {
+  REQUIRE(cudaSetDevice(fresh_devices()) == cudaSuccess);
+  const Stream stream;
+  ncclUniqueId id;
+  REQUIRE(ncclGetUniqueId(&id) == ncclSuccess);
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  ncclComm_t communicator = nullptr;
+  CHECK(ncclCommInitRank(&communicator, 1, id, 0) == ncclUnhandledCudaError);
+  cudaGraph_t graph = nullptr;
+  CHECK(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated);
+  cudaGetLastError();
+}
+
 TEST_CASE("mistakes in a call are refused") {
   const Pair pair;
   const Rank& place = pair.world[0];

@@ -38,6 +38,15 @@ TEST_CASE("an access to memory of another device is an error") {
   use_device(0);
 }
 
+TEST_CASE("an access to memory that was freed is an error") {
+  use_device(8);
+  float* x = nullptr;
+  REQUIRE(cudaMalloc(reinterpret_cast<void**>(&x), 64 * sizeof(float)) == cudaSuccess);
+  CHECK(launch(kBehindMemory, dim3(1), dim3(32), 0, x, 0) == cudaSuccess);
+  REQUIRE(cudaFree(x) == cudaSuccess);
+  CHECK(launch(kBehindMemory, dim3(1), dim3(32), 0, x, 0) == cudaErrorIllegalAddress);
+}
+
 TEST_CASE("a failed assertion is an error") {
   use_device(5);
   CHECK(launch(kAssert, dim3(1), dim3(32), 0, 3) == cudaSuccess);

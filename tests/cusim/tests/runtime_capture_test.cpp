@@ -60,6 +60,19 @@ TEST_CASE("allocation, copies that wait and synchronisation break a capture") {
   SECTION("free") {
     CHECK(code(cudaFree(x.data())) == 900);
   }
+  SECTION("pinned malloc") {
+    void* pinned = nullptr;
+    CHECK(code(cudaMallocHost(&pinned, 4)) == 900);
+  }
+  SECTION("pinned free") {
+    CHECK(code(cudaFreeHost(&host)) == 900);
+  }
+  SECTION("copy to a variable") {
+    CHECK(code(cudaMemcpyToSymbol(&bias, &host, 4, 0, cudaMemcpyHostToDevice)) == 900);
+  }
+  SECTION("event") {
+    CHECK(code(cudaEventSynchronize(event)) == 900);
+  }
   SECTION("copy") {
     CHECK(code(cudaMemcpy(&host, x.data(), 4, cudaMemcpyDefault)) == 900);
   }

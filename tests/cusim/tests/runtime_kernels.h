@@ -28,6 +28,7 @@ extern Stub throws;              ///< (int code): fails with that error
 extern Stub read_neighbour;  ///< (int* out, int wait): out[i] = what thread i + 1 wrote to shared
                              ///< memory, after a barrier if `wait`
 extern Stub add_variable;    ///< (float* x): x[0] += the __device__ variable `bias`
+extern Stub note_order;      ///< (int* out): out[i] = when thread i of the grid ran, from 0 on
 extern Stub missing;         ///< registered, but in no module
 extern Stub big_shared;      ///< (): 40 KiB of static shared memory
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include "runtime_kernels.h"
@@ -19,6 +21,29 @@ TEST_CASE("a launch covers grid and block") {
   std::vector<float> expected(1000, 3.0f);
   expected.back() = 1;
   CHECK(x.values() == expected);
+}
+
+TEST_CASE("a seed shuffles the threads of a block and the blocks of a grid") {
+  constexpr int kBlocks = 12;
+  constexpr int kThreads = 64;
+  const DeviceArray<int> x(std::vector<int>(kBlocks * kThreads));
+  REQUIRE(launch(note_order, kBlocks, kThreads, nullptr, x.data()) == cudaSuccess);
+  const std::vector<int> when = x.values();
+  std::vector<int> sorted = when;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<int> in_order(when.size());
+  std::iota(in_order.begin(), in_order.end(), 0);
+  CHECK(sorted == in_order);  // each once
+  std::vector<int> blocks;
+  bool threads_in_order = true;
+  for (std::size_t block = 0; block < kBlocks; ++block) {
+    const auto first = when.begin() + static_cast<std::ptrdiff_t>(block * kThreads);
+    blocks.push_back(*std::min_element(first, first + kThreads) / kThreads);
+    threads_in_order = threads_in_order && std::is_sorted(first, first + kThreads);
+  }
+  const bool seeded = std::getenv("CUSIM_SEED") != nullptr;
+  CHECK(threads_in_order == !seeded);
+  CHECK(std::is_sorted(blocks.begin(), blocks.end()) == !seeded);
 }
 
 TEST_CASE("launches by triple chevrons arrive as nvcc makes them") {

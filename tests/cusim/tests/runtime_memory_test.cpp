@@ -1,4 +1,8 @@
 #include <cmath>
+#include <cstdlib>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "runtime_kernels.h"
 
@@ -83,6 +87,21 @@ TEST_CASE("pointers know where they live") {
   int pageable = 0;
   REQUIRE(cudaPointerGetAttributes(&attributes, &pageable) == cudaSuccess);
   CHECK(attributes.type == cudaMemoryTypeUnregistered);
+}
+
+TEST_CASE("with CUSIM_TAG a host that dereferences a device pointer crashes") {
+  const char* tag = std::getenv("CUSIM_TAG");
+  const DeviceArray<int> x({1});
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const volatile int* pointer = x.data();
+    _exit(*pointer == 1 ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  const bool read_it = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  CHECK(read_it == (tag == nullptr));
 }
 
 TEST_CASE("a kernel reads and writes mapped pinned memory") {

@@ -34,6 +34,102 @@ TEST_CASE("a fault hits the call that was asked for, and no other") {
   CHECK(allocate() == 0);
 }
 
+TEST_CASE("points are counted, and so are the faults that have happened") {
+  const DeviceArray<float> x({1.0f});
+  const TestStream stream;
+  const auto passed = [](const std::string& point) {
+    std::vector<cusim_tally> all(cusim_points(nullptr, 0));
+    CHECK(cusim_points(all.data(), all.size()) == all.size());
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const cusim_tally& entry) { return entry.name == point; });
+    return found == all.end() ? -1 : found->value;
+  };
+  cusim_reset_points();
+  cusim_set_fault("cudaStreamSynchronize@2=999,kernel:add@7=1");
+  CHECK(cusim_faults_happened() == 0);
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(launch(add, 1, 1, stream, x.data(), 1.0f, 1) == cudaSuccess);
+    CHECK(code(cudaStreamSynchronize(stream)) == (i == 1 ? 999 : 0));
+  }
+  CHECK(cusim_faults_happened() == 1);  // a call that fails is one too
+  CHECK(passed("cudaStreamSynchronize") == 3);
+  CHECK(passed("cudaLaunchKernel") == 3);
+  CHECK(passed("kernel:add") == 3);
+  CHECK(passed("cudaNothing") == -1);
+  cusim_set_fault("");
+  CHECK(cusim_faults_happened() == 0);
+  cusim_reset_points();
+  CHECK(passed("kernel:add") == 0);
+}
+
+TEST_CASE("what gives something back has done so when it fails, and the ledger tells") {
+  const auto alive = [](const std::string& kind) {
+    std::vector<cusim_tally> all(cusim_ledger(nullptr, 0));
+    cusim_ledger(all.data(), all.size());
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const cusim_tally& entry) { return entry.name == kind; });
+    return found == all.end() ? 0 : found->value;
+  };
+  const std::vector<std::string> kinds = {"device_bytes",     "pinned_bytes", "streams",
+                                          "events",           "captures",     "graphs",
+                                          "graph_executables"};
+  std::vector<std::int64_t> before;
+  for (const std::string& kind : kinds) before.push_back(alive(kind));
+  void* memory = nullptr;
+  void* pinned = nullptr;
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  REQUIRE(cudaMalloc(&memory, 100) == cudaSuccess);
+  REQUIRE(cudaMallocHost(&pinned, 100) == cudaSuccess);
+  REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);
+  REQUIRE(cudaEventCreate(&event) == cudaSuccess);
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed) == cudaSuccess);
+  CHECK(alive("captures") == before[4] + 1);
+  REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    INFO(kinds[i]);
+    const std::int64_t more = i < 2 ? 100 : kinds[i] == "captures" ? 0 : 1;
+    CHECK(alive(kinds[i]) == before[i] + more);
+  }
+  cusim_set_fault(
+      "cudaFree@1=999,cudaFreeHost@1=999,cudaStreamDestroy@1=999,cudaEventDestroy@1=999,"
+      "cudaGraphDestroy@1=999,cudaGraphExecDestroy@1=999,cudaStreamEndCapture@1=999");
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed) == cudaSuccess);
+  cudaGraph_t none = nullptr;
+  CHECK(code(cudaStreamEndCapture(stream, &none)) == 999);
+  CHECK(none == nullptr);
+  CHECK(code(cudaGraphExecDestroy(exec)) == 999);
+  CHECK(code(cudaGraphDestroy(graph)) == 999);
+  CHECK(code(cudaEventDestroy(event)) == 999);
+  CHECK(code(cudaStreamDestroy(stream)) == 999);
+  CHECK(code(cudaFreeHost(pinned)) == 999);
+  CHECK(code(cudaFree(memory)) == 999);
+  CHECK(cusim_faults_happened() == 7);
+  cusim_set_fault("");
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    INFO(kinds[i]);
+    CHECK(alive(kinds[i]) == before[i]);
+  }
+}
+
+TEST_CASE("a device that failed works again when it is revived") {
+  REQUIRE(cudaSetDevice(1) == cudaSuccess);
+  const DeviceArray<float> x({1.0f});
+  const TestStream stream;
+  REQUIRE(launch(throws, 1, 1, stream, 719) == cudaSuccess);
+  CHECK(code(cudaStreamSynchronize(stream)) == 719);
+  CHECK(code(cudaStreamSynchronize(stream)) == 719);
+  cusim_revive_devices();
+  CHECK(code(cudaStreamSynchronize(stream)) == 0);
+  REQUIRE(launch(add, 1, 1, stream, x.data(), 1.0f, 1) == cudaSuccess);
+  CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+  CHECK(x.values() == std::vector<float>{2});
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
+}
+
 TEST_CASE("a fault of a kernel hits its launch or its device") {
   REQUIRE(cudaSetDevice(2) == cudaSuccess);
   const DeviceArray<float> x({1.0f});

@@ -1,8 +1,27 @@
+#include <algorithm>
 #include <thread>
 
+#include "runtime/delays.h"
 #include "runtime_kernels.h"
 
 using namespace cusim::testing;
+
+TEST_CASE("pauses are each stream's own, and the same in every run of a seed") {
+  const auto pauses = [](std::uint64_t stream, unsigned seed) {
+    cusim::Delays delays(stream, seed, 100);
+    std::vector<int> all(1000);
+    for (int& pause : all) pause = delays.next();
+    return all;
+  };
+  const std::vector<int> first = pauses(1, 7);
+  CHECK(first == pauses(1, 7));
+  CHECK(first != pauses(2, 7));
+  CHECK(first != pauses(1, 8));
+  CHECK(std::count(first.begin(), first.end(), 0) > 64);       // it hurries for a while
+  CHECK(*std::max_element(first.begin(), first.end()) > 100);  // and dawdles for a while
+  CHECK(std::count_if(first.begin(), first.end(), [](int p) { return p > 0 && p < 100; }) > 64);
+  CHECK(cusim::Delays(1, 7, 0).next() == 0);
+}
 
 TEST_CASE("a stream is busy until its work is done") {
   const TestStream stream;
