@@ -2,10 +2,10 @@
 # Sets up the machine, builds and tests.
 #   ./test.sh              the optimised build and its tests, without the long ones; with the CUDA toolkit also training on
 #                          simulated GPUs
-#   ./test.sh PRESET...    build and all tests of these presets only (cpu-release cpu-debug cuda-release asan tsan)
+#   ./test.sh PRESET...    build and tests of these presets only (cpu-release cpu-debug cuda-release asan tsan)
 #   ./test.sh --full       what CI runs: all of it, sanitizers, long tests, real MNIST, format, lint, a user without root;
 #                          with the toolkit all of the simulation, with a GPU the tests on it
-#   ./test.sh --nightly    --full, then what finds rare failures by repeating
+#   ./test.sh --nightly    --full, then what finds rare failures by repeating, and every call of CUDA failing once
 # The table at the end says which lanes ran, how long, and why one did not. Fails when a lane failed.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -230,7 +230,7 @@ if [[ ${#presets[@]} -gt 0 ]]; then
     configure=()
     if [[ $preset == asan || $preset == tsan ]]; then configure=(-D LOCKSTEP_CUDA=AUTO); fi
     build "$preset"
-    after_build "test $preset" lane_test "$preset"
+    after_build "test $preset" lane_test "$preset" -LE nightly
   done
   finish
   exit
@@ -255,6 +255,7 @@ build cuda-release "--target gpu_tests"
 configure=()
 after_build architectures lane_architectures
 after_build "simulated GPUs" lane_simulated cusim
+if [[ $mode == nightly ]]; then after_build "every fault" lane_simulated cuda-release -L '^nightly$'; fi
 after_build "installed with CUDA" lane_test cuda-release -L '^install$' -LE long
 after_build "tidy CUDA" lane_tidy cuda-release -e
 after_build GPUs lane_gpu

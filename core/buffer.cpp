@@ -78,7 +78,9 @@ HostBuffer::HostBuffer(Device device, std::size_t bytes, const std::string& purp
 
 std::byte* HostBuffer::device_address() const {
   if constexpr (kHasCuda) {
-    if (device().kind == DeviceKind::cuda && data() != nullptr) return cuda::mapped_pointer(data());
+    if (device().kind == DeviceKind::cuda && data() != nullptr) {
+      return cuda::mapped_pointer(device(), data());
+    }
   }
   return data();
 }

@@ -6,6 +6,7 @@
 #include "lockstep/config.h"
 #include "lockstep/core/cuda/backend.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/unheard.h"
 
 namespace lockstep {
 
@@ -29,12 +30,12 @@ Context::Context(Device device, CpuSet set) : device_(device), cpu_set_(set) {
 
 Context::~Context() {
   if (stream_ == nullptr) return;
+  const CurrentDevice current(device_, std::nothrow);
+  handles_.reset();
   try {
-    const CurrentDevice current(device_);
-    handles_.reset();
     synchronize();
-  } catch (const Error&) {
-    // What failed on the device was thrown where it was noticed, or nobody needs it any more.
+  } catch (const Error& error) {
+    UnheardErrors::add(error.what());
   }
 }
 

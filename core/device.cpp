@@ -12,6 +12,7 @@
 #include "lockstep/config.h"
 #include "lockstep/core/cuda/backend.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/unheard.h"
 
 namespace lockstep {
 
@@ -161,6 +162,18 @@ std::string why_no_gpu() {
 }
 
 CurrentDevice::CurrentDevice(Device device) {
+  enter(device);
+}
+
+CurrentDevice::CurrentDevice(Device device, std::nothrow_t) noexcept {
+  try {
+    enter(device);
+  } catch (const Error& error) {
+    UnheardErrors::add(error.what());
+  }
+}
+
+void CurrentDevice::enter(Device device) {
   if constexpr (kHasCuda) {
     if (device.kind != DeviceKind::cuda) return;
     const int current = cuda::current_device();

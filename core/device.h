@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,11 +46,15 @@ struct DeviceInfo {
 class CurrentDevice {
  public:
   explicit CurrentDevice(Device device);
+  /// For destructors: where that fails the device stays what it was, and UnheardErrors is told.
+  CurrentDevice(Device device, std::nothrow_t) noexcept;
   ~CurrentDevice();
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;
 
  private:
+  void enter(Device device);
+
   int before_ = -1;  ///< the index to go back to; -1: nothing was changed
 };
 

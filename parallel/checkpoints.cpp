@@ -5,6 +5,7 @@
 
 #include "lockstep/config.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/unheard.h"
 #include "lockstep/layers/plan.h"
 #include "lockstep/parallel/trainer_impl.h"
 
@@ -214,10 +215,12 @@ void Trainer::on_checkpoint(std::function<void(Checkpoint)> callback,
 }
 
 Checkpoint Trainer::checkpoint() const {
+  const LoggedErrors unheard(impl_->world.log(), "trainer");
   return impl_->checkpoint();
 }
 
 void Trainer::restore(const Checkpoint& checkpoint) {
+  const LoggedErrors unheard(impl_->world.log(), "trainer");
   impl_->restore(checkpoint);
 }
 

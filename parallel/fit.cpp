@@ -1,5 +1,6 @@
 // Trainer::fit: epochs, validation, early stopping, checkpoints.
 #include "lockstep/core/error.h"
+#include "lockstep/core/unheard.h"
 #include "lockstep/parallel/trainer_impl.h"
 
 namespace lockstep {
@@ -10,6 +11,7 @@ FitResult Trainer::fit(const Dataset& train, const FitOptions& options) {
 
 FitResult Trainer::fit(const Dataset& train, const Dataset& validation, const FitOptions& options) {
   Impl& impl = *impl_;
+  const LoggedErrors unheard(impl.world.log(), "trainer");
   if (options.epochs < 1)
     throw UsageError(message("fit: epochs is ", options.epochs, ", want 1 or more"));
   if (options.early_stopping < 0) {

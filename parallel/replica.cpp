@@ -253,8 +253,17 @@ void Replica::send(const Look& look) {
 
 /// Waits for a copy of the device's state, and meanwhile minds the others.
 void Replica::receive(const Look& look, Communicator& communicator) {
+  const auto deadline = std::chrono::steady_clock::now() + setup_.stall_limit;
   while (!look.arrived.reached()) {
     communicator.check();
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw CommError(message(context_.device().to_string(), ": nothing heard of the GPU for ",
+                              setup_.stall_limit.count(), " s after step ",
+                              seen_.step.step_in_epoch, " of epoch ", seen_.step.epoch,
+                              ": it hangs, or waits in a reduction for a rank that does not come; "
+                              "nvidia-smi shows which GPU is busy. Raise "
+                              "WorldOptions::stall_limit where steps take so long"));
+    }
     std::this_thread::yield();
   }
   std::memcpy(static_cast<void*>(&seen_), look.copy.data(), sizeof(DeviceState));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -49,6 +50,8 @@ struct ReplicaSetup {
   Residence residence = Residence::automatic;
   bool graph = true;  ///< on CUDA a step is one launch
   bool fuse = true;   ///< PlanOptions::fuse
+  /// WorldOptions::stall_limit.
+  std::chrono::seconds stall_limit{};
   /// Set by another thread to ask for a stop; memory that every device can read.
   const std::uint32_t* stop_request = nullptr;
 };

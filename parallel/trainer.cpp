@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/unheard.h"
 #include "lockstep/data/permutation.h"
 #include "lockstep/parallel/trainer_impl.h"
 
@@ -38,6 +39,13 @@ Trainer::Impl::Impl(World& world_in, Sequential model_in, const Optimizer& optim
   start.moments.assign(optimizer.moment_names().size(), std::vector<float>(start.params.size()));
 }
 
+std::unique_ptr<Trainer::Impl> Trainer::Impl::make(World& world, Sequential model,
+                                                   const Optimizer& optimizer,
+                                                   const TrainerOptions& options) {
+  const LoggedErrors unheard(world.log(), "trainer");
+  return std::make_unique<Impl>(world, std::move(model), optimizer, options);
+}
+
 void Trainer::Impl::make_replicas(int count) {
   if (apart) salvage();
   if (static_cast<int>(replicas.size()) == count) return;
@@ -57,6 +65,7 @@ void Trainer::Impl::make_replicas(int count) {
       .residence = options.residence,
       .graph = options.graph,
       .fuse = options.fuse,
+      .stall_limit = world.stall_limit(),
       .stop_request = reinterpret_cast<const std::uint32_t*>(stop.device_address())};
   world.run(count, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
@@ -229,18 +238,21 @@ EpochStats Trainer::Impl::epoch_stats() const {
 
 Trainer::Trainer(World& world, Sequential model, SoftmaxCrossEntropy /*loss*/,
                  const Optimizer& optimizer, const TrainerOptions& options)
-    : impl_(std::make_unique<Impl>(world, std::move(model), optimizer, options)) {
+    : impl_(Impl::make(world, std::move(model), optimizer, options)) {
   initialize_parameters(impl_->layout, impl_->options.seed, impl_->start.params.data());
 }
 
 Trainer::Trainer(World& world, const Model& model, SoftmaxCrossEntropy /*loss*/,
                  const Optimizer& optimizer, const TrainerOptions& options)
-    : impl_(std::make_unique<Impl>(world, model.layers(), optimizer, options)) {
+    : impl_(Impl::make(world, model.layers(), optimizer, options)) {
   impl_->start.params = model.arena();
   impl_->input_sample = model.input_sample();
 }
 
-Trainer::~Trainer() = default;
+Trainer::~Trainer() {
+  const LoggedErrors unheard(impl_->world.log(), "trainer");
+  impl_.reset();
+}
 
 void Trainer::on_epoch(std::function<void(const EpochStats&)> callback) {
   impl_->on_epoch = std::move(callback);
@@ -252,6 +264,7 @@ void Trainer::on_progress(std::function<void(const Progress&)> callback) {
 
 void Trainer::begin(const Dataset& train, const BatchOptions& options) {
   Impl& impl = *impl_;
+  const LoggedErrors unheard(impl.world.log(), "trainer");
   impl.require_idle();
   impl.check_fits(train);
   const Sharding sharding = impl.sharding_of(options);
@@ -305,6 +318,7 @@ Sharding Trainer::Impl::sharding_of(const BatchOptions& wanted) const {
 std::int64_t Trainer::run_steps(std::int64_t steps) {
   if (steps < 1) throw UsageError(message("trainer: run_steps(", steps, "), want 1 or more"));
   Impl& impl = *impl_;
+  const LoggedErrors unheard(impl.world.log(), "trainer");
   impl.require_idle();
   impl.require_begun();
   impl.bring_together();
@@ -328,6 +342,7 @@ EpochStats Trainer::Impl::finish_epoch() {
 
 EpochStats Trainer::run_epoch() {
   Impl& impl = *impl_;
+  const LoggedErrors unheard(impl.world.log(), "trainer");
   impl.require_idle();
   const int epoch_before = epoch();
   EpochStats stats = impl.finish_epoch();
@@ -337,6 +352,7 @@ EpochStats Trainer::run_epoch() {
 
 EvalStats Trainer::evaluate(const Dataset& data) {
   Impl& impl = *impl_;
+  const LoggedErrors unheard(impl.world.log(), "trainer");
   const TrainerClock::time_point begun = TrainerClock::now();
   impl.require_idle();
   impl.check_fits(data);
@@ -390,6 +406,7 @@ void Trainer::clear_stop() noexcept {
 
 Model Trainer::model() const {
   const Impl& impl = *impl_;
+  const LoggedErrors unheard(impl.world.log(), "trainer");
   if (!impl.input_sample) {
     throw UsageError(
         "trainer: the model's input shape is not known yet; call fit, begin or give a Model");

@@ -36,6 +36,9 @@ struct Trainer::Impl {
   Impl(World& world_in, Sequential model_in, const Optimizer& optimizer_in,
        const TrainerOptions& options_in);
 
+  static std::unique_ptr<Impl> make(World& world, Sequential model, const Optimizer& optimizer,
+                                    const TrainerOptions& options);
+
   // Replicas: trainer.cpp.
 
   /// Makes `count` replicas that go on from where training stands. Each is made by the thread that

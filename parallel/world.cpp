@@ -11,6 +11,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/pinned_thread.h"
+#include "lockstep/core/unheard.h"
 #include "lockstep/parallel/device_group.h"
 
 namespace lockstep {
@@ -86,6 +87,7 @@ struct World::Impl {
 
   /// Ends and joins the threads.
   ~Impl() {
+    end_group();
     {
       const std::lock_guard lock(mutex);
       ending = true;
@@ -112,8 +114,7 @@ struct World::Impl {
   /// Sees to it that several GPUs have a group, and nobody else.
   void prepare_group(int replicas) {
     if (group_size == replicas) return;
-    group.reset();
-    group_size = 0;
+    end_group();
     const std::vector<Device>& list = options.devices.list;
     if (replicas == 1 || list.front().kind == DeviceKind::cpu) return;
     group = make_device_group({list.begin(), list.begin() + replicas}, options.connect_limit,
@@ -124,6 +125,11 @@ struct World::Impl {
   /// What is under way between GPUs ends without a result; the next run connects them anew.
   void give_up_group() {
     if (group != nullptr) group->fail();
+    end_group();
+  }
+
+  void end_group() {
+    const LoggedErrors logged(options.log, "world");
     group.reset();
     group_size = 0;
   }
@@ -143,8 +149,16 @@ struct World::Impl {
     }
   }
 
-  /// Runs the work of one rank, keeps what it throws and wakes the others from their collectives.
+  /// Runs the work of one rank and keeps what fails in destructors meanwhile.
   void do_share(int rank) noexcept {
+    const UnheardErrors kept;
+    run_work(rank);
+    const std::lock_guard lock(failure_mutex);
+    if (unheard.empty()) unheard = kept.text();
+  }
+
+  /// Keeps what the work throws and wakes the others from their collectives.
+  void run_work(int rank) noexcept {
     // Destroyed at the end of its work: whoever still waits for this rank in a collective is told.
     const std::unique_ptr<Communicator> communicator =
         std::move(communicators[static_cast<std::size_t>(rank)]);
@@ -187,6 +201,7 @@ struct World::Impl {
 
   std::mutex failure_mutex;
   std::optional<Failure> first;  ///< failure of this run, of those nearest to the cause
+  std::string unheard;           ///< the first failure in a destructor during this run
 };
 
 World::World(WorldOptions options) {
@@ -209,6 +224,10 @@ int World::max_replicas() const {
 
 const LogSink& World::log() const {
   return impl_->options.log;
+}
+
+std::chrono::seconds World::stall_limit() const {
+  return impl_->options.stall_limit;
 }
 
 void World::run(int replicas, const std::function<void(Communicator&)>& work) {
@@ -234,6 +253,7 @@ void World::run(int replicas, const std::function<void(Communicator&)>& work) {
     impl.communicators = make_thread_communicators(replicas);
     impl.work = &work;
     impl.first.reset();
+    impl.unheard.clear();
     impl.busy = replicas - 1;
     ++impl.runs;
   }
@@ -243,7 +263,9 @@ void World::run(int replicas, const std::function<void(Communicator&)>& work) {
     std::unique_lock lock(impl.mutex);
     impl.done.wait(lock, [&] { return impl.busy == 0; });
   }
-  if (impl.first) {
+  if (!impl.first) {
+    log_unheard(impl.options.log, "world", impl.unheard);
+  } else {
     impl.give_up_group();
     const Failure failure = *std::exchange(impl.first, std::nullopt);
     const Device& device = devices().list[static_cast<std::size_t>(failure.rank)];

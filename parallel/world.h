@@ -14,9 +14,13 @@ namespace lockstep {
 
 struct WorldOptions {
   Devices devices = available_devices();
-  LogSink log{};  ///< notices and warnings; nothing is printed
+  /// Notices and warnings, and what fails in destructors, one record each time; nothing is printed.
+  LogSink log{};
   /// The longest that connecting several GPUs may take.
   std::chrono::seconds connect_limit{120};
+  /// The longest that a GPU may take from one look of the host at it to the next, a window of
+  /// steps. Then a rank hangs, or does not come to a reduction, and training ends with an error.
+  std::chrono::seconds stall_limit{600};
   /// While it works, the thread of rank r stays on the r-th core that the process may use. Helps
   /// where a scheduler moves threads about; hurts where other programs want the same cores.
   bool pin_threads = false;
@@ -35,6 +39,7 @@ class World {
   /// The most replicas there can be: the number of devices.
   [[nodiscard]] int max_replicas() const;
   [[nodiscard]] const LogSink& log() const;
+  [[nodiscard]] std::chrono::seconds stall_limit() const;
 
   /// Runs `work(communicator)` for ranks 0..replicas-1, each on its own thread, and returns when
   /// all are done. When one throws, all communicators abort, every thread comes back, and the first

@@ -35,7 +35,7 @@ void check_device(Device device);
 /// The current device of the calling thread, and setting it. Setting throws DeviceError.
 [[nodiscard]] int current_device();
 void set_current_device(int index);
-/// The same where nothing can be done about a failure.
+/// The same for destructors: a failure goes to UnheardErrors.
 void restore_current_device(int index) noexcept;
 
 // --- memory ---
@@ -47,7 +47,7 @@ void release(Device device, std::byte* memory) noexcept;
 [[nodiscard]] std::byte* allocate_pinned(Device device, std::size_t bytes,
                                          const std::string& purpose);
 void release_pinned(Device device, std::byte* memory) noexcept;
-[[nodiscard]] std::byte* mapped_pointer(std::byte* pinned);
+[[nodiscard]] std::byte* mapped_pointer(Device device, std::byte* pinned);
 [[nodiscard]] std::size_t free_bytes(Device device);
 
 // --- streams, events, graphs ---

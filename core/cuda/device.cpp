@@ -26,7 +26,7 @@ std::string reason_of(cudaError_t status) {
     return message("the NVIDIA driver is too old: it serves CUDA ", version_text(driver),
                    ", this build needs ", version_text(CUDART_VERSION), "; update the driver");
   }
-  return message("CUDA does not start: ", cudaGetErrorString(status), " (",
+  return message("CUDA does not start: cudaGetDeviceCount: ", cudaGetErrorString(status), " (",
                  cudaGetErrorName(status), ")");
 }
 
@@ -60,7 +60,7 @@ std::string why_unusable(Device device) {
                      "); build with CMAKE_CUDA_ARCHITECTURES=", info.capability_major,
                      info.capability_minor);
     }
-    return message("CUDA cannot use it: ", cudaGetErrorString(status), " (",
+    return message("CUDA cannot use it: cudaFuncGetAttributes: ", cudaGetErrorString(status), " (",
                    cudaGetErrorName(status), ")");
   } catch (const DeviceError& error) {
     return message("CUDA cannot use it: ", error.what());
@@ -74,9 +74,9 @@ void check_device(Device device) {
 
 DeviceInfo query_device(Device device) {
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, device.index), device.to_string().c_str());
+  check(cudaGetDeviceProperties(&properties, device.index), device, "cudaGetDeviceProperties");
   char pci[32] = {};
-  check(cudaDeviceGetPCIBusId(pci, sizeof pci, device.index), device.to_string().c_str());
+  check(cudaDeviceGetPCIBusId(pci, sizeof pci, device.index), device, "cudaDeviceGetPCIBusId");
   std::string uuid = "GPU";
   for (int i = 0; i < 16; ++i) {
     char hex[4];
@@ -95,16 +95,16 @@ DeviceInfo query_device(Device device) {
 
 int current_device() {
   int index = 0;
-  check(cudaGetDevice(&index), "the current device");
+  check(cudaGetDevice(&index), "cudaGetDevice");
   return index;
 }
 
 void set_current_device(int index) {
-  check(cudaSetDevice(index), Device{DeviceKind::cuda, index}.to_string().c_str());
+  check(cudaSetDevice(index), {DeviceKind::cuda, index}, "cudaSetDevice");
 }
 
 void restore_current_device(int index) noexcept {
-  static_cast<void>(cudaSetDevice(index));
+  note(cudaSetDevice(index), {DeviceKind::cuda, index}, "cudaSetDevice");
 }
 
 }  // namespace lockstep::cuda

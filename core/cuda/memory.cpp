@@ -9,9 +9,9 @@ namespace lockstep::cuda {
 namespace {
 
 /// Makes memory zero before anything else can be told of it.
-void zero(void* memory, std::size_t bytes) {
-  check(cudaMemset(memory, 0, bytes), "cudaMemset");
-  check(cudaStreamSynchronize(cudaStreamLegacy), "cudaMemset");
+void zero(Device device, void* memory, std::size_t bytes) {
+  check(cudaMemset(memory, 0, bytes), device, "cudaMemset");
+  check(cudaStreamSynchronize(cudaStreamLegacy), device, "cudaStreamSynchronize");
 }
 
 }  // namespace
@@ -20,7 +20,7 @@ std::size_t free_bytes(Device device) {
   const CurrentDevice current(device);
   std::size_t free = 0;
   std::size_t total = 0;
-  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  check(cudaMemGetInfo(&free, &total), device, "cudaMemGetInfo");
   return free;
 }
 
@@ -30,13 +30,13 @@ std::byte* allocate(Device device, std::size_t bytes, const std::string& purpose
   const cudaError_t status = cudaMalloc(&memory, bytes);
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
-    throw DeviceError(message(device.to_string(), ": no memory for ", purpose, ": ", bytes,
-                              " bytes wanted, ", free_bytes(device),
+    throw DeviceError(message(device.to_string(), ": no memory for ", purpose,
+                              ": cudaMalloc: ", bytes, " bytes wanted, ", free_bytes(device),
                               " free; use a smaller batch, more GPUs or --data-resident off"));
   }
-  check(status, message(device.to_string(), ": memory for ", purpose).c_str());
+  check(status, device, message("memory for ", purpose, ": cudaMalloc").c_str());
   try {
-    zero(memory, bytes);
+    zero(device, memory, bytes);
   } catch (...) {
     release(device, static_cast<std::byte*>(memory));
     throw;
@@ -45,12 +45,8 @@ std::byte* allocate(Device device, std::size_t bytes, const std::string& purpose
 }
 
 void release(Device device, std::byte* memory) noexcept {
-  int before = device.index;
-  static_cast<void>(cudaGetDevice(&before));
-  static_cast<void>(cudaSetDevice(device.index));
-  static_cast<void>(cudaFree(memory));
-  static_cast<void>(cudaSetDevice(before));
-  static_cast<void>(cudaGetLastError());  // nobody hears of it, so nobody may take it for his own
+  const CurrentDevice current(device, std::nothrow);
+  note(cudaFree(memory), device, "cudaFree");
 }
 
 std::byte* allocate_pinned(Device device, std::size_t bytes, const std::string& purpose) {
@@ -61,20 +57,23 @@ std::byte* allocate_pinned(Device device, std::size_t bytes, const std::string& 
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
     throw DeviceError(message(device.to_string(), ": no page-locked host memory for ", purpose,
-                              ": ", bytes, " bytes wanted; raise the limit or use less data"));
+                              ": cudaHostAlloc: ", bytes,
+                              " bytes wanted; raise the limit or use less data"));
   }
-  check(status, message(device.to_string(), ": host memory for ", purpose).c_str());
+  check(status, device, message("host memory for ", purpose, ": cudaHostAlloc").c_str());
   std::memset(memory, 0, bytes);
   return static_cast<std::byte*>(memory);
 }
 
-void release_pinned(Device /*device*/, std::byte* memory) noexcept {
-  static_cast<void>(cudaFreeHost(memory));
+void release_pinned(Device device, std::byte* memory) noexcept {
+  const CurrentDevice current(device, std::nothrow);
+  note(cudaFreeHost(memory), device, "cudaFreeHost");
 }
 
-std::byte* mapped_pointer(std::byte* pinned) {
+std::byte* mapped_pointer(Device device, std::byte* pinned) {
+  const CurrentDevice current(device);
   void* pointer = nullptr;
-  check(cudaHostGetDevicePointer(&pointer, pinned, 0), "cudaHostGetDevicePointer");
+  check(cudaHostGetDevicePointer(&pointer, pinned, 0), device, "cudaHostGetDevicePointer");
   return static_cast<std::byte*>(pointer);
 }
 

@@ -1,19 +1,37 @@
 #include "lockstep/core/cuda/runtime.h"
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/unheard.h"
 
 namespace lockstep::cuda {
+namespace {
 
-void check(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  static_cast<void>(cudaGetLastError());  // so that no later call reports this one
-  throw DeviceError(
-      message(what, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")"));
+/// "CALL: TEXT (NAME)"; forgets the error, so that no later call reports it.
+std::string text_of(cudaError_t status, const std::string& call) {
+  static_cast<void>(cudaGetLastError());
+  return message(call, ": ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ")");
 }
 
-void check(cudaError_t status, const Context& context, const char* what) {
+}  // namespace
+
+void check(cudaError_t status, const char* call) {
+  if (status != cudaSuccess) throw DeviceError(text_of(status, call));
+}
+
+void check(cudaError_t status, Device device, const char* call) {
   if (status == cudaSuccess) return;
-  check(status, message(context.device().to_string(), ": ", what).c_str());
+  throw DeviceError(text_of(status, message(device.to_string(), ": ", call)));
+}
+
+void note(cudaError_t status, Device device, const char* call) noexcept {
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());
+  UnheardErrors::add("cuda:", device.index, ": ", call, ": ", cudaGetErrorString(status), " (",
+                     cudaGetErrorName(status), ")");
+}
+
+void launch_failed(cudaError_t status, const char* operation) {
+  throw DeviceError(text_of(status, message(operation, ": cudaLaunchKernel")));
 }
 
 }  // namespace lockstep::cuda

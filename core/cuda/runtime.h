@@ -8,14 +8,20 @@
 
 namespace lockstep::cuda {
 
-/// Throws DeviceError for anything but success: "WHAT: out of memory (cudaErrorMemoryAllocation)".
-void check(cudaError_t status, const char* what);
-/// The same with the device in front: "cuda:2: WHAT: ...".
-void check(cudaError_t status, const Context& context, const char* what);
+/// Throws DeviceError for anything but success: "CALL: out of memory (cudaErrorMemoryAllocation)".
+void check(cudaError_t status, const char* call);
+/// The same with a device in front: "cuda:2: CALL: ...".
+void check(cudaError_t status, Device device, const char* call);
+
+/// The same for destructors, which may not throw: UnheardErrors keeps the text.
+void note(cudaError_t status, Device device, const char* call) noexcept;
+
+[[noreturn]] void launch_failed(cudaError_t status, const char* operation);
 
 /// Throws DeviceError when the last launch of this thread was refused.
-inline void check_launch(const char* kernel) {
-  check(cudaPeekAtLastError(), kernel);
+inline void check_launch(const char* operation) {
+  const cudaError_t status = cudaPeekAtLastError();
+  if (status != cudaSuccess) launch_failed(status, operation);
 }
 
 /// The stream that everything of this context goes to; never the default stream.

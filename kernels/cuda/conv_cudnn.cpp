@@ -12,6 +12,7 @@
 
 #include "lockstep/core/cuda/runtime.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/unheard.h"
 #include "lockstep/kernels/cuda/conv_products.h"
 #include "lockstep/kernels/cuda/extents.h"
 #include "lockstep/kernels/cuda/handles.h"
@@ -27,19 +28,55 @@ constexpr cudnnConvolutionBwdFilterAlgo_t kBackwardWeights = CUDNN_CONVOLUTION_B
 constexpr float kOne = 1;
 constexpr float kZero = 0;
 
-void check(cudnnStatus_t status, const char* what) {
+void check(cudnnStatus_t status, const char* call) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   char details[256] = {};
   cudnnGetLastErrorString(details, sizeof details);
-  throw DeviceError(message(what, ": cuDNN: ", cudnnGetErrorString(status), " ", details));
+  throw DeviceError(message(call, ": ", cudnnGetErrorString(status), " ", details));
 }
 
+/// The functions that make and end an object of cuDNN, and their names.
+template <class T>
+struct Functions;
+template <>
+struct Functions<cudnnHandle_t> {
+  static constexpr auto create = cudnnCreate;
+  static constexpr auto destroy = cudnnDestroy;
+  static constexpr const char* create_name = "cudnnCreate";
+  static constexpr const char* destroy_name = "cudnnDestroy";
+};
+template <>
+struct Functions<cudnnTensorDescriptor_t> {
+  static constexpr auto create = cudnnCreateTensorDescriptor;
+  static constexpr auto destroy = cudnnDestroyTensorDescriptor;
+  static constexpr const char* create_name = "cudnnCreateTensorDescriptor";
+  static constexpr const char* destroy_name = "cudnnDestroyTensorDescriptor";
+};
+template <>
+struct Functions<cudnnFilterDescriptor_t> {
+  static constexpr auto create = cudnnCreateFilterDescriptor;
+  static constexpr auto destroy = cudnnDestroyFilterDescriptor;
+  static constexpr const char* create_name = "cudnnCreateFilterDescriptor";
+  static constexpr const char* destroy_name = "cudnnDestroyFilterDescriptor";
+};
+template <>
+struct Functions<cudnnConvolutionDescriptor_t> {
+  static constexpr auto create = cudnnCreateConvolutionDescriptor;
+  static constexpr auto destroy = cudnnDestroyConvolutionDescriptor;
+  static constexpr const char* create_name = "cudnnCreateConvolutionDescriptor";
+  static constexpr const char* destroy_name = "cudnnDestroyConvolutionDescriptor";
+};
+
 /// Owns a handle or a descriptor of cuDNN.
-template <class T, cudnnStatus_t (*create)(T*), cudnnStatus_t (*destroy)(T)>
+template <class T>
 class Owner {
  public:
-  Owner() { check(create(&object_), "convolution"); }
-  ~Owner() { static_cast<void>(destroy(object_)); }
+  Owner() { check(Functions<T>::create(&object_), Functions<T>::create_name); }
+  ~Owner() {
+    const cudnnStatus_t status = Functions<T>::destroy(object_);
+    if (status == CUDNN_STATUS_SUCCESS) return;
+    UnheardErrors::add(Functions<T>::destroy_name, ": ", cudnnGetErrorString(status));
+  }
   Owner(const Owner&) = delete;
   Owner& operator=(const Owner&) = delete;
 
@@ -49,13 +86,10 @@ class Owner {
   T object_ = nullptr;
 };
 
-using Handle = Owner<cudnnHandle_t, cudnnCreate, cudnnDestroy>;
-using TensorDescriptor =
-    Owner<cudnnTensorDescriptor_t, cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor>;
-using FilterDescriptor =
-    Owner<cudnnFilterDescriptor_t, cudnnCreateFilterDescriptor, cudnnDestroyFilterDescriptor>;
-using ConvolutionDescriptor = Owner<cudnnConvolutionDescriptor_t, cudnnCreateConvolutionDescriptor,
-                                    cudnnDestroyConvolutionDescriptor>;
+using Handle = Owner<cudnnHandle_t>;
+using TensorDescriptor = Owner<cudnnTensorDescriptor_t>;
+using FilterDescriptor = Owner<cudnnFilterDescriptor_t>;
+using ConvolutionDescriptor = Owner<cudnnConvolutionDescriptor_t>;
 
 bool even_border(const Window& window) {
   return window.pad_top == window.pad_bottom && window.pad_left == window.pad_right;
@@ -125,32 +159,32 @@ Convolution::Convolution(const Context& context, cudnnHandle_t handle, const Win
   check(cudnnSetTensor4dDescriptor(x_.get(), CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, e.n, e.c,
                                    own_border ? frame_.padded_h : e.h,
                                    own_border ? frame_.padded_w : e.w),
-        "conv2d: x");
+        "conv2d: x: cudnnSetTensor4dDescriptor");
   check(
       cudnnSetTensor4dDescriptor(y_.get(), CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, e.n, e.k, e.p, e.q),
-      "conv2d: y");
+      "conv2d: y: cudnnSetTensor4dDescriptor");
   check(cudnnSetFilter4dDescriptor(w_.get(), CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, e.k, e.c,
                                    e.kernel_h, e.kernel_w),
-        "conv2d: w");
+        "conv2d: w: cudnnSetFilter4dDescriptor");
   check(cudnnSetConvolution2dDescriptor(convolution_.get(), own_border ? 0 : e.pad_top,
                                         own_border ? 0 : e.pad_left, e.stride_h, e.stride_w, 1, 1,
                                         CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
-        "conv2d: window");
+        "conv2d: cudnnSetConvolution2dDescriptor");
   // cuDNN's default allows TF32, and the workspace depends on it.
   check(cudnnSetConvolutionMathType(convolution_.get(), context.precision() == Precision::tf32
                                                             ? CUDNN_DEFAULT_MATH
                                                             : CUDNN_FMA_MATH),
-        "conv2d: precision");
+        "conv2d: cudnnSetConvolutionMathType");
   check(cudnnGetConvolutionForwardWorkspaceSize(handle, x_.get(), w_.get(), convolution_.get(),
                                                 y_.get(), kForward, &forward_bytes_),
-        "conv2d_forward");
+        "conv2d_forward: cudnnGetConvolutionForwardWorkspaceSize");
   check(cudnnGetConvolutionBackwardDataWorkspaceSize(handle, w_.get(), y_.get(), convolution_.get(),
                                                      x_.get(), kBackwardData, &data_bytes_),
-        "conv2d_backward_data");
+        "conv2d_backward_data: cudnnGetConvolutionBackwardDataWorkspaceSize");
   check(
       cudnnGetConvolutionBackwardFilterWorkspaceSize(handle, x_.get(), y_.get(), convolution_.get(),
                                                      w_.get(), kBackwardWeights, &weights_bytes_),
-      "conv2d_backward_parameters");
+      "conv2d_backward_parameters: cudnnGetConvolutionBackwardFilterWorkspaceSize");
 }
 
 const float* Convolution::input(Context& context, const float* x) const {
@@ -163,7 +197,7 @@ void Convolution::forward(Context& context, const float* x, const float* w, floa
   check(cudnnConvolutionForward(handle_, &kOne, x_.get(), input(context, x), w_.get(), w,
                                 convolution_.get(), kForward, scratch(context), forward_bytes_,
                                 &kZero, y_.get(), y),
-        "conv2d_forward");
+        "conv2d_forward: cudnnConvolutionForward");
 }
 
 void Convolution::backward_data(Context& context, const float* dy, const float* w,
@@ -172,7 +206,7 @@ void Convolution::backward_data(Context& context, const float* dy, const float* 
   check(cudnnConvolutionBackwardData(handle_, &kOne, w_.get(), w, y_.get(), dy, convolution_.get(),
                                      kBackwardData, scratch(context), data_bytes_, &kZero, x_.get(),
                                      to),
-        "conv2d_backward_data");
+        "conv2d_backward_data: cudnnConvolutionBackwardData");
   if (padded()) crop_images(context, frame_, to, dx);
 }
 
@@ -181,7 +215,7 @@ void Convolution::backward_weights(Context& context, const float* x, const float
   check(cudnnConvolutionBackwardFilter(handle_, &kOne, x_.get(), input(context, x), y_.get(), dy,
                                        convolution_.get(), kBackwardWeights, scratch(context),
                                        weights_bytes_, accumulate ? &kOne : &kZero, w_.get(), dw),
-        "conv2d_backward_parameters");
+        "conv2d_backward_parameters: cudnnConvolutionBackwardFilter");
 }
 
 /// The handle, and every shape met so far: a model has a few, so that a search costs less than a
@@ -189,7 +223,7 @@ void Convolution::backward_weights(Context& context, const float* x, const float
 class Convolutions final : public BackendState {
  public:
   explicit Convolutions(const Context& context) {
-    check(cudnnSetStream(handle_.get(), stream_of(context)), "convolution");
+    check(cudnnSetStream(handle_.get(), stream_of(context)), "cudnnSetStream");
   }
 
   [[nodiscard]] const Convolution& find(const Context& context, const Window& window,

@@ -4,6 +4,7 @@
 
 #include "lockstep/core/cuda/runtime.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/unheard.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 /// and a captured one allocates nothing.
 std::size_t cublas_workspace_bytes(Device device) {
   int major = 0;
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device.index),
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device.index), device,
         "cudaDeviceGetAttribute");
   constexpr std::size_t kMebibyte = 1 << 20;
   return (major >= 9 ? 32 : 4) * kMebibyte;
@@ -20,25 +21,30 @@ std::size_t cublas_workspace_bytes(Device device) {
 
 }  // namespace
 
-void check(cublasStatus_t status, const char* what) {
+void check(cublasStatus_t status, Device device, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw DeviceError(message(what, ": cuBLAS: ", cublasGetStatusString(status)));
+  const bool memory = status == CUBLAS_STATUS_ALLOC_FAILED;
+  throw DeviceError(message(
+      device.to_string(), ": ", call, ": ", cublasGetStatusString(status),
+      memory ? message(": cuBLAS found no memory, ", free_device_memory(device),
+                       " bytes are free; use a smaller batch, more GPUs or --data-resident off")
+             : std::string()));
 }
 
 Handles::Handles(const Context& context)
     : device_(context.device()),
       cublas_workspace_(device_, cublas_workspace_bytes(device_), "cuBLAS"),
       tickets_(device_, kTickets * sizeof(unsigned), "the tickets of sums") {
-  check(cublasCreate(&cublas_), "cublasCreate");
+  check(cublasCreate(&cublas_), device_, "cublasCreate");
   try {
     // In this order: a new stream takes the workspace away.
-    check(cublasSetStream(cublas_, stream_of(context)), "cublasSetStream");
-    check(cublasSetWorkspace(cublas_, cublas_workspace_.data(), cublas_workspace_.bytes()),
+    check(cublasSetStream(cublas_, stream_of(context)), device_, "cublasSetStream");
+    check(cublasSetWorkspace(cublas_, cublas_workspace_.data(), cublas_workspace_.bytes()), device_,
           "cublasSetWorkspace");
     check(cublasSetMathMode(cublas_, context.precision() == Precision::tf32
                                          ? CUBLAS_TF32_TENSOR_OP_MATH
                                          : CUBLAS_DEFAULT_MATH),
-          "cublasSetMathMode");
+          device_, "cublasSetMathMode");
   } catch (...) {
     static_cast<void>(cublasDestroy(cublas_));
     throw;
@@ -46,12 +52,10 @@ Handles::Handles(const Context& context)
 }
 
 Handles::~Handles() {
-  try {
-    const CurrentDevice current(device_);
-    convolutions.reset();
-    static_cast<void>(cublasDestroy(cublas_));
-  } catch (const Error&) {
-    // A device that cannot be made current has lost its handles already.
+  const CurrentDevice current(device_, std::nothrow);
+  convolutions.reset();
+  if (const cublasStatus_t status = cublasDestroy(cublas_); status != CUBLAS_STATUS_SUCCESS) {
+    UnheardErrors::add("cuda:", device_.index, ": cublasDestroy: ", cublasGetStatusString(status));
   }
 }
 

@@ -39,7 +39,7 @@ class Handles final : public BackendState {
 /// Those of `context`, which must compute on the thread's current device.
 [[nodiscard]] Handles& handles_of(Context& context);
 
-/// Throws DeviceError for anything but success: "WHAT: cuBLAS: TEXT".
-void check(cublasStatus_t status, const char* what);
+/// Throws DeviceError for anything but success: "cuda:1: CALL: TEXT".
+void check(cublasStatus_t status, Device device, const char* call);
 
 }  // namespace lockstep::cuda

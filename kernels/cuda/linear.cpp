@@ -28,7 +28,7 @@ void linear_forward(Context& context, ConstFloatView x, ConstFloatView w, ConstF
   const auto [n, d, o] = sizes_of(x.shape, w.shape);
   check(cublasSgemm(handles_of(context).cublas(), CUBLAS_OP_T, CUBLAS_OP_N, o, n, d, &kOne, w.data,
                     d, x.data, d, &kZero, y.data, o),
-        "linear_forward");
+        context.device(), "linear_forward: cublasSgemm");
   if (b.data != nullptr) add_bias(context, {n, o, 1}, b.data, y.data);
 }
 
@@ -36,7 +36,7 @@ void linear_backward_data(Context& context, ConstFloatView dy, ConstFloatView w,
   const auto [n, d, o] = sizes_of(dx.shape, w.shape);
   check(cublasSgemm(handles_of(context).cublas(), CUBLAS_OP_N, CUBLAS_OP_N, d, n, o, &kOne, w.data,
                     d, dy.data, o, &kZero, dx.data, d),
-        "linear_backward_data");
+        context.device(), "linear_backward_data: cublasSgemm");
 }
 
 void linear_backward_parameters(Context& context, ConstFloatView x, ConstFloatView dy, FloatView dw,
@@ -44,7 +44,7 @@ void linear_backward_parameters(Context& context, ConstFloatView x, ConstFloatVi
   const auto [n, d, o] = sizes_of(x.shape, dw.shape);
   check(cublasSgemm(handles_of(context).cublas(), CUBLAS_OP_N, CUBLAS_OP_T, d, o, n, &kOne, x.data,
                     d, dy.data, o, accumulate ? &kOne : &kZero, dw.data, d),
-        "linear_backward_parameters");
+        context.device(), "linear_backward_parameters: cublasSgemm");
   if (db.data != nullptr) sum_bias_gradient(context, {n, o, 1}, dy.data, db.data, accumulate);
 }
 

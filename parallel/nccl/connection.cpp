@@ -1,17 +1,19 @@
 #include "lockstep/parallel/nccl/connection.h"
 
 #include <thread>
+#include <utility>
 
 #include "lockstep/core/cuda/runtime.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/unheard.h"
 #include "lockstep/kernels/reduce.h"
 
 namespace lockstep::nccl {
 
-void check(ncclResult_t status, const char* what) {
+void check(ncclResult_t status, const char* call) {
   if (status == ncclSuccess) return;
   const char* details = ncclGetLastError(nullptr);
-  throw CommError(message(what, ": NCCL says '", ncclGetErrorString(status), "'",
+  throw CommError(message(call, ": NCCL says '", ncclGetErrorString(status), "'",
                           details != nullptr && *details != '\0' ? message(" (", details, ")") : "",
                           "; NCCL_DEBUG=INFO shows more"));
 }
@@ -27,27 +29,33 @@ Connection::Connection(Device device, const ncclUniqueId& id, Communicator& host
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   try {
-    settle(ncclCommInitRankConfig(&comm_, size_, id, host.rank(), &config), "connecting the GPUs",
-           host);
+    settle(ncclCommInitRankConfig(&comm_, size_, id, host.rank(), &config),
+           "connecting the GPUs: ncclCommInitRankConfig", host);
   } catch (...) {
     if (comm_ != nullptr) static_cast<void>(ncclCommAbort(comm_));
     throw;
   }
+  connected_ = true;
 }
 
 Connection::~Connection() {
   if (comm_ == nullptr) return;
   // All ranks do this at once. What goes wrong now has nobody left to hear it.
   if (take_leave()) {
-    static_cast<void>(ncclCommDestroy(comm_));
+    note(ncclCommDestroy(comm_), "ncclCommDestroy");
   } else {
     abort();
   }
 }
 
 void Connection::abort() noexcept {
-  static_cast<void>(ncclCommAbort(comm_));
-  comm_ = nullptr;
+  note(ncclCommAbort(std::exchange(comm_, nullptr)), "ncclCommAbort");
+}
+
+void Connection::note(ncclResult_t status, const char* call) const noexcept {
+  if (status == ncclSuccess) return;
+  UnheardErrors::add("cuda:", device_.index, ": ", call, ": NCCL says '",
+                     ncclGetErrorString(status), "'");
 }
 
 bool Connection::take_leave() noexcept {
@@ -55,8 +63,10 @@ bool Connection::take_leave() noexcept {
   ncclResult_t status = ncclCommFinalize(comm_);
   while (status == ncclInProgress && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::yield();
-    if (ncclCommGetAsyncError(comm_, &status) != ncclSuccess) return false;
+    const ncclResult_t answer = ncclCommGetAsyncError(comm_, &status);
+    if (answer != ncclSuccess) status = answer;
   }
+  note(status, "ncclCommFinalize");
   return status == ncclSuccess;
 }
 
@@ -78,12 +88,12 @@ void Connection::all_reduce(Context& context, Communicator& host, float* data, s
   const auto floats = static_cast<std::size_t>(count);
   cudaStream_t stream = cuda::stream_of(stream_);
   if (!ordered) {
-    settle(ncclAllReduce(data, data, floats, ncclFloat, ncclSum, comm_, stream), "all-reduce",
+    settle(ncclAllReduce(data, data, floats, ncclFloat, ncclSum, comm_, stream), "ncclAllReduce",
            host);
     return;
   }
   auto* gathered = gathered_.as<float>();
-  settle(ncclAllGather(data, gathered, floats, ncclFloat, comm_, stream), "all-gather", host);
+  settle(ncclAllGather(data, gathered, floats, ncclFloat, comm_, stream), "ncclAllGather", host);
   sum_tree(stream_, gathered, size_, count, count, data);
 }
 
@@ -96,36 +106,36 @@ void Connection::finish_reductions(Context& context) {
 
 void Connection::check_health() {
   ncclResult_t status = ncclSuccess;
-  check_call(ncclCommGetAsyncError(comm_, &status), "a reduction under way");
-  if (status != ncclInProgress) check_call(status, "a reduction under way");
+  check_call(ncclCommGetAsyncError(comm_, &status), "ncclCommGetAsyncError");
+  if (status != ncclInProgress) check_call(status, "a reduction under way: ncclCommGetAsyncError");
 }
 
-void Connection::check_call(ncclResult_t status, const char* what) const {
+void Connection::check_call(ncclResult_t status, const char* call) const {
   if (status == ncclSuccess) return;
   std::size_t free = 0;
   std::size_t total = 0;
-  cuda::check(cudaMemGetInfo(&free, &total), "the work given to the GPU");
-  check(status, what);
+  cuda::check(cudaMemGetInfo(&free, &total), device_, call);
+  check(status, call);
 }
 
-void Connection::settle(ncclResult_t status, const char* what, Communicator& host) {
+void Connection::settle(ncclResult_t status, const char* call, Communicator& host) {
   const auto deadline = std::chrono::steady_clock::now() + limit_;
   while (status == ncclInProgress) {
     try {
       host.check();
     } catch (const CommError&) {
-      let_go();
+      if (connected_) let_go();
       throw;
     }
     if (std::chrono::steady_clock::now() > deadline) {
-      throw CommError(message(what, ": NCCL was not done within ", limit_.count(),
+      throw CommError(message(call, ": NCCL was not done within ", limit_.count(),
                               " s: another rank did not come, or the GPUs cannot reach each "
                               "other; NCCL_DEBUG=INFO shows where it waits"));
     }
     std::this_thread::yield();
-    check_call(ncclCommGetAsyncError(comm_, &status), what);
+    check_call(ncclCommGetAsyncError(comm_, &status), call);
   }
-  check_call(status, what);
+  check_call(status, call);
 }
 
 /// Gives NCCL a moment to finish what it began: it may be adding to a recording, which must not be

@@ -13,7 +13,7 @@
 namespace lockstep::nccl {
 
 /// Throws CommError with NCCL's words for anything but success.
-void check(ncclResult_t status, const char* what);
+void check(ncclResult_t status, const char* call);
 
 /// Used by the one thread that drives the replica. Everything is non-blocking: what NCCL has not
 /// finished at once is asked for until it is done, `host` says that another rank has failed, or
@@ -40,9 +40,11 @@ class Connection {
 
  private:
   /// As check(), but of a GPU that has failed, which makes NCCL's calls fail, throws DeviceError.
-  void check_call(ncclResult_t status, const char* what) const;
+  void check_call(ncclResult_t status, const char* call) const;
+  /// As check(), for destructors: UnheardErrors keeps the text.
+  void note(ncclResult_t status, const char* call) const noexcept;
   /// Waits until NCCL has done what a call began.
-  void settle(ncclResult_t status, const char* what, Communicator& host);
+  void settle(ncclResult_t status, const char* call, Communicator& host);
   /// Whether all ranks have said goodbye.
   [[nodiscard]] bool take_leave() noexcept;
   void let_go() noexcept;
@@ -55,6 +57,7 @@ class Connection {
   Event done_;      ///< the sums are there
   Buffer gathered_;
   ncclComm_t comm_ = nullptr;
+  bool connected_ = false;
   bool reducing_ = false;  ///< since the last finish_reductions
 };
 

@@ -2,11 +2,16 @@
 #include "lockstep/parallel/nccl/group.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
+#include <stop_token>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/unheard.h"
 #include "lockstep/parallel/nccl/connection.h"
 
 namespace lockstep::nccl {
@@ -74,26 +79,39 @@ void warn_about_environment(const LogSink& log) {
 
 class Group final : public DeviceGroup {
  public:
+  /// The threads that the end takes are started now, when that may still fail.
   Group(std::vector<Device> devices, std::chrono::seconds limit)
       : devices_(std::move(devices)),
         limit_(limit),
         recorded_(devices_.size()),
-        connections_(devices_.size()) {
+        connections_(devices_.size()),
+        unheard_(devices_.size()) {
     static std::atomic<std::uint64_t> groups{0};
     number_ = ++groups;
+    for (std::size_t rank = 0; rank < devices_.size(); ++rank) {
+      try {
+        threads_.emplace_back([this, rank](const std::stop_token& stop) { await_end(stop, rank); });
+      } catch (const std::system_error& error) {
+        throw DeviceError(message("a group of GPUs: cannot start the thread that disconnects rank ",
+                                  rank, ": ", error.what(), "; use fewer GPUs"));
+      }
+    }
   }
 
   /// All ends at once: NCCL's leave-taking is collective. It also waits for the graphs to go, and
   /// graphs under way wait for reductions, which after a failure only an abort ends.
   ~Group() override {
     if (!failed_) clear_graphs();
-    std::vector<std::thread> threads;
-    for (std::size_t rank = 0; rank < connections_.size(); ++rank) {
-      if (connections_[rank] == nullptr) continue;
-      threads.emplace_back([this, rank] { disconnect(rank); });
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
     }
+    end_.notify_all();
     if (failed_) clear_graphs();
-    for (std::thread& thread : threads) thread.join();
+    for (std::jthread& thread : threads_) thread.join();
+    for (const std::string& text : unheard_) {
+      if (!text.empty()) UnheardErrors::add(text);
+    }
   }
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -109,7 +127,7 @@ class Group final : public DeviceGroup {
  private:
   void connect(std::size_t rank, Communicator& host) {
     ncclUniqueId id{};
-    if (rank == 0) check(ncclGetUniqueId(&id), "the id of a group of GPUs");
+    if (rank == 0) check(ncclGetUniqueId(&id), "the id of a group of GPUs: ncclGetUniqueId");
     host.broadcast_host(&id, sizeof id, 0);
     connections_[rank] = std::make_unique<Connection>(devices_[rank], id, host, limit_);
     host.barrier();
@@ -123,15 +141,23 @@ class Group final : public DeviceGroup {
     }
   }
 
+  /// Disconnects a rank at the end; does nothing for a group that could not be made.
+  void await_end(const std::stop_token& stop, std::size_t rank) {
+    {
+      std::unique_lock lock(mutex_);
+      if (!end_.wait(lock, stop, [this] { return ending_; })) return;
+    }
+    if (connections_[rank] == nullptr) return;
+    const UnheardErrors unheard;
+    disconnect(rank);
+    unheard_[rank] = unheard.text();
+  }
+
   void disconnect(std::size_t rank) noexcept {
     // Before any call of CUDA's, which may wait for what only the abort ends.
     if (failed_) connections_[rank]->abort();
-    try {
-      const CurrentDevice current(devices_[rank]);
-      connections_[rank].reset();
-    } catch (const Error&) {
-      connections_[rank].reset();  // a GPU that failed cannot be made the current one
-    }
+    const CurrentDevice current(devices_[rank], std::nothrow);
+    connections_[rank].reset();
   }
 
   std::vector<Device> devices_;
@@ -139,7 +165,13 @@ class Group final : public DeviceGroup {
   std::uint64_t number_ = 0;
   std::vector<Recorded> recorded_;  ///< by rank, and so is the next
   std::vector<std::unique_ptr<Connection>> connections_;
+  std::vector<std::string> unheard_;  ///< what failed while disconnecting
   bool failed_ = false;
+
+  std::mutex mutex_;  ///< of the next
+  bool ending_ = false;
+  std::condition_variable_any end_;
+  std::vector<std::jthread> threads_;  ///< goes first: they use all others
 };
 
 }  // namespace
@@ -147,7 +179,7 @@ class Group final : public DeviceGroup {
 std::unique_ptr<DeviceGroup> make_group(const std::vector<Device>& devices,
                                         std::chrono::seconds limit, const LogSink& log) {
   int version = 0;
-  check(ncclGetVersion(&version), "NCCL");
+  check(ncclGetVersion(&version), "ncclGetVersion");
   if (version < NCCL_VERSION_CODE) {
     throw DeviceError(message("NCCL: the library is version ", version,
                               ", older than that this build was made for (", NCCL_VERSION_CODE,

@@ -1,6 +1,7 @@
 // What a failing call does to training on several GPUs: it ends with the rank, the device and the
 // cause, every thread comes back, nothing leaks, and training goes on as if nothing had happened.
 // On a real GPU no call fails at our wish, and these cases check that training runs.
+#include <chrono>
 #include <functional>
 #include <optional>
 
@@ -157,6 +158,29 @@ TEST_CASE("failures in steps that are not recorded, and in ordered reductions") 
                 {"kernel:", 1, "cudaErrorInvalidValue"},
                 {"ncclCommGetAsyncError", 6, "remote process exited"}},
                4, options);
+}
+
+// As on a real GPU: NCCL says nothing of a rank that it waits for.
+TEST_CASE("a rank that is lost in silence is waited for to the limit, and training can go on") {
+  if (!test::is_simulated()) {
+    WARN("skipped: a real rank is not lost at our wish");
+    return;
+  }
+  for (const bool graph : {true, false}) {
+    World world({.devices = test::gpus(4), .stall_limit = std::chrono::seconds(1)});
+    // One reduction a step: of several the next one would come in place of the lost one.
+    const TrainerOptions options{.seed = 11, .graph = graph};
+    Trainer trainer(world, test::small_net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.005F}, options);
+    trainer.begin(test::small_data(), {.batch_size = 64});
+    plant_fault("ncclAllReduce:lost@1=1");
+    const std::string error = message_of<CommError>([&] { trainer.run_steps(4); });
+    plant_fault("");
+    INFO(error);
+    CHECK(error.starts_with("rank "));
+    CHECK(contains(error, "nothing heard of the GPU for 1 s"));
+    CHECK(contains(error, "a rank that does not come"));
+    CHECK(trainer.run_steps(2) == 2);
+  }
 }
 
 TEST_CASE("ends that fail are quiet") {

@@ -4,6 +4,8 @@
 #include <optional>
 #include <thread>
 
+#include <pthread.h>
+
 #include "lockstep/core/buffer.h"
 #include "lockstep/core/cuda/backend.h"
 
@@ -76,7 +78,7 @@ TEST_CASE("a reduction that NCCL never finishes to start ends at the limit too")
   const std::string error = message_of<CommError>([&] { trainer->run_steps(1); });
   plant_fault("");
   INFO(error);
-  CHECK(contains(error, "all-reduce"));
+  CHECK(contains(error, "ncclAllReduce"));
   CHECK(contains(error, "within 1 s"));
   CHECK(trainer->run_steps(1) == 1);
 }
@@ -171,6 +173,52 @@ TEST_CASE("a world may end before, during and after connecting") {
   {
     World connected({.devices = gpus(count)});
     connected.run(count, [](Communicator&) {});
+  }
+  check_no_hang();
+}
+
+/// As long as it lives no thread starts: each would get a stack larger than any address space.
+class NoNewThreads {
+ public:
+  NoNewThreads() {
+    REQUIRE(pthread_getattr_default_np(&before_) == 0);
+    pthread_attr_t huge;
+    REQUIRE(pthread_attr_init(&huge) == 0);
+    REQUIRE(pthread_attr_setstacksize(&huge, std::size_t{1} << 47) == 0);
+    REQUIRE(pthread_setattr_default_np(&huge) == 0);
+    pthread_attr_destroy(&huge);
+  }
+  ~NoNewThreads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+  NoNewThreads(const NoNewThreads&) = delete;
+  NoNewThreads& operator=(const NoNewThreads&) = delete;
+
+ private:
+  pthread_attr_t before_;
+};
+
+TEST_CASE("threads that cannot be started are an error, and the end needs no new ones") {
+  if (several() < 4) return;
+  {
+    World world({.devices = gpus(4)});
+    world.run(4, [](Communicator&) {});
+    {
+      const NoNewThreads none;
+      const std::string error =
+          message_of<DeviceError>([&] { world.run(2, [](Communicator&) {}); });
+      INFO(error);
+      CHECK(contains(error, "cannot start the thread that disconnects rank 0"));
+      CHECK(contains(error, "use fewer GPUs"));
+    }
+    world.run(2, [](Communicator&) {});
+  }
+  {
+    std::optional<World> world(std::in_place, WorldOptions{.devices = gpus(4)});
+    world->run(4, [](Communicator&) {});
+    const NoNewThreads none;
+    world.reset();
   }
   check_no_hang();
 }
@@ -288,6 +336,26 @@ TEST_CASE("memory that is missing is named, with what is free and what helps") {
   if (test::is_simulated()) CHECK(contains(error, std::to_string(kLeft) + " free"));
   ballast.reset();
   train();
+}
+
+TEST_CASE("memory that cuBLAS does not find is named, with what is free and what helps") {
+  if (!test::is_simulated()) {
+    WARN("skipped: no call of a real GPU fails at our wish");
+    return;
+  }
+  World world({.devices = gpus(1)});
+  const auto trainer = make_trainer(world);
+  constexpr int kAllocFailed = 3;
+  plant_fault(("cublasCreate@1=" + std::to_string(kAllocFailed)).c_str());
+  const std::string error = message_of<DeviceError>([&] { fit(*trainer); });
+  plant_fault("");
+  INFO(error);
+  CHECK(error.starts_with("rank 0 (cuda:0): "));
+  CHECK(contains(error, "cublasCreate"));
+  CHECK(contains(error, "found no memory"));
+  CHECK(contains(error, " bytes are free"));
+  CHECK(contains(error, "smaller batch"));
+  fit(*trainer);
 }
 
 TEST_CASE("data that shall be resident and does not fit says what helps") {
