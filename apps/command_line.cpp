@@ -176,6 +176,7 @@ std::string exit_code_help() {
          "    5  communication between replicas failed\n"
          "    6  a loss or gradient is not finite\n"
          "    7  a file cannot be written or read back\n"
+         "    8  replicas that should be equal are not\n"
          "  130  SIGINT, SIGTERM or SIGHUP; weights so far are saved, a second one ends at once\n";
 }
 

@@ -23,6 +23,7 @@ ExitCode exit_code_of(const std::exception& error) {
   if (is<DeviceError>(error)) return ExitCode::device;
   if (is<CommError>(error)) return ExitCode::communication;
   if (is<NonFiniteError>(error)) return ExitCode::non_finite;
+  if (is<DivergenceError>(error)) return ExitCode::diverged;
   if (is<IoError>(error) || is<std::filesystem::filesystem_error>(error)) return ExitCode::io;
   if (is<std::bad_alloc>(error)) return ExitCode::device;
   return ExitCode::failure;
@@ -46,6 +47,8 @@ const char* name_of(ExitCode code) {
       return "non_finite";
     case ExitCode::io:
       return "io";
+    case ExitCode::diverged:
+      return "diverged";
     case ExitCode::interrupted:
       return "interrupted";
   }

@@ -15,6 +15,7 @@ enum class ExitCode {
   communication = 5,
   non_finite = 6,
   io = 7,
+  diverged = 8,
   interrupted = 130,
 };
 

@@ -43,6 +43,12 @@ void add_batches(CommandLine& line, TrainOptions& options, CLI::Option*& batch,
              "on: the samples lie on every GPU; off: they are sent while it trains; auto: on when "
              "they take at most half of its free memory (auto)",
              one_of({"auto", "on", "off"}));
+  line.value("--on-nonfinite", options.on_nonfinite, "WHAT",
+             "what a step does whose gradient is not finite: stop, saying where, or skip it (stop)",
+             one_of({"stop", "skip"}));
+  line.value("--compare-every", options.compare_every, "N",
+             "steps between comparisons of all replicas, bit by bit; 0: never (1000)",
+             whole_number(0, kMaxCount));
   line.flag("--no-fuse", options.no_fuse,
             "compute neighbouring layers one by one where one operation could do them together; "
             "the same results within rounding");

@@ -38,6 +38,8 @@ struct TrainOptions {
   bool no_graph = false;
   bool no_fuse = false;
   bool pin = false;
+  std::string on_nonfinite = "stop";
+  std::int64_t compare_every = 1000;
   std::string model = "article";
   std::filesystem::path init_from;  ///< weights to start from; empty: initialisers
   std::uint64_t seed = 0;

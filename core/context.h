@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "lockstep/core/buffer.h"
 #include "lockstep/core/device.h"
@@ -59,6 +61,15 @@ class Context {
   /// operations. Only memory of a HostBuffer may be used before synchronize() was called.
   void copy_to_device(void* to, const void* from, std::size_t bytes) const;
   void copy_to_host(void* to, const void* from, std::size_t bytes) const;
+
+  /// A copy of `count` values in device memory; waits for the device.
+  template <class T>
+  [[nodiscard]] std::vector<T> read(const T* from, std::int64_t count) const {
+    std::vector<T> values(static_cast<std::size_t>(count));
+    copy_to_host(values.data(), from, values.size() * sizeof(T));
+    synchronize();
+    return values;
+  }
 
   /// The stream; null on a CPU.
   [[nodiscard]] const BackendState* stream() const { return stream_.get(); }

@@ -57,6 +57,12 @@ class NonFiniteError : public Error {
   using Error::Error;
 };
 
+/// Replicas that should be equal are not.
+class DivergenceError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Concatenates its arguments as text: `throw ShapeError(message("linear: x is ", x.shape))`.
 template <class... Parts>
 [[nodiscard]] std::string message(const Parts&... parts) {

@@ -30,12 +30,13 @@ struct EpochStats {
   double train_accuracy = 0;  ///< fraction, predictions before the update
   bool has_validation = false;
   double val_loss = 0;
-  double val_accuracy = 0;   ///< fraction
-  std::int64_t steps = 0;    ///< optimizer steps of this epoch
-  std::int64_t samples = 0;  ///< training samples of this epoch
-  double train_seconds = 0;  ///< wall time of the training steps, shuffle included
-  double eval_seconds = 0;   ///< wall time of the validation pass
-  double seconds = 0;        ///< both
+  double val_accuracy = 0;         ///< fraction
+  std::int64_t steps = 0;          ///< optimizer steps of this epoch
+  std::int64_t skipped_steps = 0;  ///< steps without an update, as their gradient was not finite
+  std::int64_t samples = 0;        ///< training samples of this epoch
+  double train_seconds = 0;        ///< wall time of the training steps, shuffle included
+  double eval_seconds = 0;         ///< wall time of the validation pass
+  double seconds = 0;              ///< both
 
   /// Training samples a second of training time.
   [[nodiscard]] double samples_per_second() const {

@@ -31,6 +31,7 @@ struct EpochSums {
   double samples = 0;
   double reg_loss = 0;  ///< of the steps' L2 terms
   double steps = 0;
+  double skipped = 0;  ///< steps without an update, as their gradient was not finite
   double ema = 0;  ///< moving average (0.9) of the steps' mean loss, L2 term included; not debiased
   double ema_weight = 0;  ///< 1 - 0.9^steps: ema / ema_weight is debiased
   double last_loss = 0;   ///< mean loss of the last step, L2 term included

@@ -113,6 +113,7 @@ Json to_json(const EpochSums& sums, double train_seconds) {
   json["samples"] = real(sums.samples);
   json["reg_loss"] = real(sums.reg_loss);
   json["steps"] = real(sums.steps);
+  json["skipped"] = real(sums.skipped);
   json["ema"] = real(sums.ema);
   json["ema_weight"] = real(sums.ema_weight);
   json["last_loss"] = real(sums.last_loss);
@@ -126,6 +127,7 @@ EpochSums sums_of(const Json& json) {
           .samples = real_of(json.at("samples")),
           .reg_loss = real_of(json.at("reg_loss")),
           .steps = real_of(json.at("steps")),
+          .skipped = real_of(json.at("skipped")),
           .ema = real_of(json.at("ema")),
           .ema_weight = real_of(json.at("ema_weight")),
           .last_loss = real_of(json.at("last_loss"))};

@@ -33,6 +33,7 @@ std::vector<Column> columns_of(const EpochStats& epoch) {
           {"val_loss", validation(epoch.val_loss)},
           {"val_accuracy", validation(epoch.val_accuracy)},
           {"steps", epoch.steps},
+          {"skipped_steps", epoch.skipped_steps},
           {"samples", epoch.samples},
           {"train_seconds", epoch.train_seconds},
           {"eval_seconds", epoch.eval_seconds},

@@ -141,6 +141,7 @@ Plan::Plan(Context& context, const Sequential& model, const ParameterLayout& lay
     }
     unit_at_[static_cast<std::size_t>(layer)] = static_cast<int>(units_.size());
     names_.push_back(unit_name(model, planned.unit));
+    outputs_.push_back(binding.y);
     naming_layer(names_.back(), [&] {
       context.reserve_workspace(unit_workspace_bytes(context, model, planned.unit, planned.x_shape,
                                                      options.shards, training_));

@@ -60,6 +60,10 @@ class Plan {
   void forward(Context& context, const StepState* state);
   /// Computes losses(), correct() and, in a training plan, the gradient of the logits.
   void loss(Context& context, const StepState* state);
+  /// Forward and loss with a look at every value on the way: "sample 17", "the output of conv_1",
+  /// "the loss of sample 17" is the first that has one which is not finite; empty when none has.
+  /// Waits for the device and copies all activations: for finding a fault.
+  [[nodiscard]] std::string find_nonfinite(Context& context, const StepState* state);
   /// Backward pass of one layer, with that of neighbours it was fused with: theirs do nothing
   /// then. Its parameters' gradients are overwritten when `first_block`, else
   /// added to. Does nothing for layers below the first one with parameters. Throws UsageError in a
@@ -86,7 +90,8 @@ class Plan {
       memory_;  ///< activations, gradients of activations, saved bytes: places are shared over time
   Buffer targets_;  ///< sample numbers and targets
   std::vector<std::unique_ptr<Layer>> units_;
-  std::vector<std::string> names_;  ///< of the units, for messages
+  std::vector<std::string> names_;       ///< of the units, for messages
+  std::vector<ConstFloatView> outputs_;  ///< of the units; overwritten by later ones
   /// The unit that begins with a layer of the model; -1 for one that belongs to its neighbour's.
   std::vector<int> unit_at_;
   /// The last layer, when its forward pass is one operation with the loss.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -18,13 +17,6 @@ namespace {
 void fill(const Context& context, const Arena& arena, const std::vector<float>& values) {
   context.copy_to_device(arena.data(), values.data(), values.size() * sizeof(float));
   context.synchronize();  // `values` need not outlive the call
-}
-
-std::vector<float> read(const Context& context, const Arena& arena) {
-  std::vector<float> values(static_cast<std::size_t>(arena.size()));
-  context.copy_to_host(values.data(), arena.data(), values.size() * sizeof(float));
-  context.synchronize();
-  return values;
 }
 
 /// 1 for every element that decays.
@@ -48,6 +40,7 @@ Replica::Replica(Device device, const ReplicaSetup& setup, const TrainingState& 
       scratch_(device,
                static_cast<std::size_t>(sum_scratch_doubles(setup.layout.size())) * sizeof(double),
                "the scratch of sums"),
+      hash_(device, sizeof(std::uint64_t), "a hash"),
       state_(device, sizeof(DeviceState), "the step state"),
       abandoned_(device, sizeof(std::uint32_t), "the sign of failure"),
       abandoned_address_(reinterpret_cast<const std::uint32_t*>(abandoned_.device_address())),
@@ -272,8 +265,9 @@ void Replica::receive(const Look& look, Communicator& communicator) {
 TrainingState Replica::export_state() const {
   const CurrentDevice current(context_.device());
   TrainingState state;
-  state.params = read(context_, params_);
-  for (const Arena& moment : moments_) state.moments.push_back(read(context_, moment));
+  state.params = context_.read(params_.data(), params_.size());
+  for (const Arena& moment : moments_)
+    state.moments.push_back(context_.read(moment.data(), moment.size()));
   DeviceState reached = seen_;
   if (device_leads_) {
     context_.copy_to_host(&reached, state_.data(), sizeof(DeviceState));
@@ -282,18 +276,6 @@ TrainingState Replica::export_state() const {
   state.step = reached.step;
   state.sums = reached.sums;
   return state;
-}
-
-std::string Replica::first_nonfinite_gradient() const {
-  const CurrentDevice current(context_.device());
-  const std::vector<float> grads = read(context_, grads_);
-  const std::vector<Parameter>& parameters = setup_.layout.parameters();
-  const auto finite = [](float value) { return std::isfinite(value); };
-  for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
-    const auto first = grads.begin() + parameter->place.offset;
-    if (!std::all_of(first, first + parameter->place.count, finite)) return parameter->name;
-  }
-  return {};
 }
 
 }  // namespace lockstep

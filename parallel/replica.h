@@ -36,6 +36,14 @@ struct TrainingState {
   EpochSums sums;
 };
 
+/// What a rank found of a step that is not finite.
+struct Nonfinite {
+  /// "the parameter fc.weight", "sample 17", "the output of conv_1", "the gradient of fc.bias";
+  /// empty when this rank's share of the step is finite.
+  std::string where;
+  bool in_weights = false;  ///< no step can be finite
+};
+
 /// What all replicas share; outlives them.
 struct ReplicaSetup {
   const Sequential& model;
@@ -85,9 +93,13 @@ class Replica {
   [[nodiscard]] const EpochSums& sums() const { return seen_.sums; }
   /// What the device has got to, also after a run that failed.
   [[nodiscard]] TrainingState export_state() const;
-  /// After a step that froze the state: name of the first parameter, in the order of the backward
-  /// pass, whose reduced gradient is not finite; empty when all are.
-  [[nodiscard]] std::string first_nonfinite_gradient() const;
+  /// After a step that froze the state: computes this rank's share of it again, without effect,
+  /// and looks for the first value that is not finite.
+  [[nodiscard]] Nonfinite find_nonfinite(Communicator& communicator);
+  /// After a step that froze the state: counts it as skipped; the next run begins behind it.
+  void skip_step();
+  /// A hash of parameters and moments, equal on all replicas that are in step.
+  [[nodiscard]] std::uint64_t hash_state();
   void set_parameters(const std::vector<float>& params);
 
  private:
@@ -113,6 +125,7 @@ class Replica {
   // The step: step.cpp.
   void step(Communicator& communicator);
   void run_shards(Communicator& communicator, int index);
+  void run_forward();
   void finish_layer(Communicator& communicator, int index, int layer);
   void update();
 
@@ -134,6 +147,7 @@ class Replica {
   Arena decay_mask_;  ///< 1 where weight decay and L2 apply
   Arena l2_factor_;   ///< setup.l2 * decay mask; empty without L2
   Buffer scratch_;    ///< of the sums over the arena
+  Buffer hash_;       ///< one word
   Buffer state_;
   HostBuffer abandoned_;  ///< a word that is set when reductions under way will not be finished
   const std::uint32_t* abandoned_address_;  ///< the device's
@@ -153,7 +167,8 @@ class Replica {
   /// shard_grads_ then.
   int shards_at_once_ = 1;
   Arena shard_grads_;
-  bool reduces_ = true;  ///< false in a step that must not wait for other ranks
+  bool reduces_ = true;               ///< false in a step that must not wait for other ranks
+  std::string* nonfinite_ = nullptr;  ///< set while looking for what is not finite
   bool warm_ = false;
   std::shared_ptr<Graph> graph_ = std::make_shared<Graph>();
   // What the graph holds on to besides this replica's arenas: it is void when they have changed.

@@ -47,8 +47,7 @@ void Replica::run_shards(Communicator& communicator, int index) {
     }
     if (context_.on_cpu()) last_sample = std::min<std::int64_t>(end, state->real_samples);
     const bool last_block = place + plan_->block() >= last_sample;
-    plan_->forward(context_, state);
-    plan_->loss(context_, state);
+    run_forward();
     sum_losses(context_, state, plan_->losses(), plan_->correct(), plan_->block(),
                tail_of(plan_grads()), !first_block, shards_at_once_, setup_.layout.gradient_size());
     for (int layer = plan_->layers() - 1; layer >= 0; --layer) {
@@ -57,6 +56,18 @@ void Replica::run_shards(Communicator& communicator, int index) {
     }
     place += plan_->block();
   } while (place < last_sample);
+}
+
+/// Forward and loss of the gathered block.
+void Replica::run_forward() {
+  const StepState* state = &device_state()->step;
+  if (nonfinite_ == nullptr) {
+    plan_->forward(context_, state);
+    plan_->loss(context_, state);
+    return;
+  }
+  const std::string found = plan_->find_nonfinite(context_, state);
+  if (nonfinite_->empty()) *nonfinite_ = found;
 }
 
 /// Hands on the buckets that the backward pass of `layer` completed: to the sum over the rank's

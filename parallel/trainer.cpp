@@ -5,6 +5,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/unheard.h"
 #include "lockstep/data/permutation.h"
+#include "lockstep/parallel/replica_checks.h"
 #include "lockstep/parallel/trainer_impl.h"
 
 namespace lockstep {
@@ -21,6 +22,10 @@ void check(const TrainerOptions& options) {
   }
   if (options.shards < 0)
     throw UsageError(message("trainer: shards is ", options.shards, ", want 0 or more"));
+  if (options.compare_every < 0) {
+    throw UsageError(message("trainer: compare_every is ", options.compare_every,
+                             ", want a number of steps, or 0 for never"));
+  }
 }
 
 }  // namespace
@@ -187,7 +192,8 @@ std::int64_t Trainer::Impl::run_to_checkpoint(std::int64_t wanted) {
   stop_flag().store(0);
   if (stop_asked.load()) stop_flag().store(1);
   const std::int64_t first = state().step_in_epoch;
-  const std::int64_t count = std::min({wanted, steps_left(), steps_to_checkpoint()});
+  const std::int64_t to_comparison = steps_to_comparison();
+  const std::int64_t count = std::min({wanted, steps_left(), steps_to_checkpoint(), to_comparison});
   for_each_replica([&](Replica& replica, Communicator& communicator) {
     replica.run(communicator, count, [&] {
       if (communicator.rank() != 0 || replica.state().frozen != 0) return;
@@ -197,17 +203,45 @@ std::int64_t Trainer::Impl::run_to_checkpoint(std::int64_t wanted) {
   });
   train_seconds += seconds_since(begun);
   // The reduced gradient is the same everywhere, so all replicas have stopped at the same step.
-  if (state().frozen != 0) throw NonFiniteError(nonfinite_message(*replicas[0]));
-  return static_cast<std::int64_t>(state().step_in_epoch) - first;
+  if (state().frozen != 0) stop_or_skip();
+  const std::int64_t ran = static_cast<std::int64_t>(state().step_in_epoch) - first;
+  if (ran == to_comparison) compare_replicas();
+  return ran;
 }
 
-std::string Trainer::Impl::nonfinite_message(const Replica& replica) {
-  const std::string name = replica.first_nonfinite_gradient();
-  return message("training: at step ", replica.state().step_in_epoch, " of epoch ",
-                 replica.state().epoch, " the gradient is not finite",
-                 name.empty() ? "" : ", first in " + name,
-                 "; the weights are those before that step. Lower the learning rate, set "
-                 "clip_norm or look at the data");
+void Trainer::Impl::stop_or_skip() {
+  std::vector<Nonfinite> found(replicas.size());
+  for_each_replica([&](Replica& replica, Communicator& communicator) {
+    found[static_cast<std::size_t>(communicator.rank())] = replica.find_nonfinite(communicator);
+  });
+  const std::string what = nonfinite_message(state(), found, world.devices().list);
+  if (std::any_of(found.begin(), found.end(), [](const auto& each) { return each.in_weights; })) {
+    throw NonFiniteError(what + ". No step can mend that: start from other weights");
+  }
+  if (options.on_nonfinite == OnNonfinite::stop) {
+    throw NonFiniteError(what +
+                         "; the weights are those before that step. Lower the learning rate, set "
+                         "clip_norm or look at the data; or have such steps skipped");
+  }
+  for (const auto& replica : replicas) replica->skip_step();
+  if (steps_left() == 0 && replicas[0]->sums().steps == 0) {
+    throw NonFiniteError(what + ". Every step of this epoch had to be skipped");
+  }
+  if (world.log()) world.log()(LogLevel::warning, what + "; skipped");
+}
+
+std::int64_t Trainer::Impl::steps_to_comparison() const {
+  const std::int64_t every = options.compare_every;
+  if (every == 0 || replicas.size() == 1) return std::numeric_limits<std::int64_t>::max();
+  return every - static_cast<std::int64_t>(state().step % static_cast<std::uint64_t>(every));
+}
+
+void Trainer::Impl::compare_replicas() {
+  std::vector<std::uint64_t> hashes(replicas.size());
+  for_each_replica([&](Replica& replica, Communicator& communicator) {
+    hashes[static_cast<std::size_t>(communicator.rank())] = replica.hash_state();
+  });
+  require_equal(hashes, replicas, layout, optimizer.moment_names(), world.devices().list);
 }
 
 void Trainer::Impl::report_step(const Replica& replica) const {
@@ -223,6 +257,7 @@ EpochStats Trainer::Impl::epoch_stats() const {
   stats.epoch = static_cast<int>(state().epoch);
   stats.learning_rate = rate(0);
   stats.steps = static_cast<std::int64_t>(sums.steps);
+  stats.skipped_steps = static_cast<std::int64_t>(sums.skipped);
   stats.samples = static_cast<std::int64_t>(sums.samples);
   if (sums.steps > 0) {
     stats.data_loss = sums.loss / sums.samples;

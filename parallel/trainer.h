@@ -19,6 +19,12 @@
 
 namespace lockstep {
 
+/// What becomes of a step whose gradient is not finite. It changes no weight in either case.
+enum class OnNonfinite {
+  stop,  ///< training ends with NonFiniteError
+  skip,  ///< its samples are left out, and training goes on; not where weights are not finite
+};
+
 struct TrainerOptions {
   std::uint64_t seed = 0;  ///< of initial weights, shuffles and dropout
   Reduce reduce = Reduce::fast;
@@ -33,6 +39,10 @@ struct TrainerOptions {
   Residence residence = Residence::automatic;  ///< of data sets, on CUDA
   bool graph = true;  ///< on CUDA a step is one launch; the same bits without
   bool fuse = true;   ///< neighbouring layers become one operation where there is one
+  OnNonfinite on_nonfinite = OnNonfinite::stop;
+  /// Whenever the number of updates is a multiple of this, weights and moments of all replicas are
+  /// compared, bit by bit; 0: never.
+  std::int64_t compare_every = 1000;
 };
 
 /// How the samples of an epoch become steps.
@@ -109,8 +119,9 @@ class Trainer {
 
   /// Trains for `options.epochs` more epochs, evaluating `validation` after each. What a replica
   /// throws ends it, with rank and device in the message. Throws UsageError for options that cannot
-  /// work, ShapeError when data and model do not fit, NonFiniteError naming the step when a
-  /// gradient is not finite: the weights are those before that step. Behind `restore` it goes on
+  /// work, ShapeError when data and model do not fit, NonFiniteError naming step, rank and layer
+  /// when a gradient is not finite: the weights are those before that step. DivergenceError naming
+  /// step, tensor and ranks when replicas are no longer equal. Behind `restore` it goes on
   /// with the fit that the checkpoint was made in: `options` are those of the whole fit, and what
   /// is left of its epochs is run.
   FitResult fit(const Dataset& train, const Dataset& validation, const FitOptions& options);

@@ -80,7 +80,12 @@ struct Trainer::Impl {
   /// Runs the rest of the current epoch and closes it.
   EpochStats finish_epoch();
   void report_step(const Replica& replica) const;
-  [[nodiscard]] static std::string nonfinite_message(const Replica& replica);
+  /// After a step that is not finite: throws NonFiniteError, or moves behind that step.
+  void stop_or_skip();
+  /// Steps up to the next comparison of the replicas.
+  [[nodiscard]] std::int64_t steps_to_comparison() const;
+  /// Throws DivergenceError unless all replicas are equal.
+  void compare_replicas();
 
   [[nodiscard]] std::atomic_ref<std::uint32_t> stop_flag() const {
     return std::atomic_ref(*stop.as<std::uint32_t>());

@@ -157,7 +157,9 @@ FitResult fit_and_save(const TrainOptions& options, Trainer& trainer, const Data
                           .restore_best = options.restore_best});
   } catch (const NonFiniteError& error) {
     save_weights(trainer.model(), weights);
-    throw NonFiniteError(message(error.what(), "; they are in ", weights.string()));
+    throw NonFiniteError(message(error.what(), ". Weights so far: ", weights.string()));
+  } catch (const DivergenceError&) {
+    throw;  // nobody knows whose weights are right
   } catch (const Error&) {
     // Metrics that cannot be written, say: what was learned is not lost with them.
     if (trainer.step() > 0) save_weights_if_possible(trainer, weights);
@@ -199,18 +201,21 @@ ExitCode run_train(const TrainOptions& options) {
   narrator.start(report, config);
 
   World world({.devices = devices, .log = log, .pin_threads = options.pin});
-  Trainer trainer(world, model, SoftmaxCrossEntropy{}, make_optimizer(options),
-                  {.seed = options.seed,
-                   .reduce = options.reduce,
-                   .shards = options.shards,
-                   .bucket_bytes = options.bucket_bytes,
-                   .schedule = make_schedule(options),
-                   .l2 = static_cast<float>(options.l2),
-                   .clip_norm = static_cast<float>(options.clip_norm),
-                   .precision = options.precision == "tf32" ? Precision::tf32 : Precision::fp32,
-                   .residence = residence_of(options),
-                   .graph = !options.no_graph,
-                   .fuse = !options.no_fuse});
+  Trainer trainer(
+      world, model, SoftmaxCrossEntropy{}, make_optimizer(options),
+      {.seed = options.seed,
+       .reduce = options.reduce,
+       .shards = options.shards,
+       .bucket_bytes = options.bucket_bytes,
+       .schedule = make_schedule(options),
+       .l2 = static_cast<float>(options.l2),
+       .clip_norm = static_cast<float>(options.clip_norm),
+       .precision = options.precision == "tf32" ? Precision::tf32 : Precision::fp32,
+       .residence = residence_of(options),
+       .graph = !options.no_graph,
+       .fuse = !options.no_fuse,
+       .on_nonfinite = options.on_nonfinite == "skip" ? OnNonfinite::skip : OnNonfinite::stop,
+       .compare_every = options.compare_every});
   trainer.on_progress([&](const Progress& progress) { narrator.progress(progress); });
   trainer.on_epoch([&](const EpochStats& epoch) {
     metrics.add(epoch);

@@ -31,6 +31,7 @@ TEST_CASE("exit codes: every kind of error has its own", "[apps]") {
   CHECK(exit_code_of(DeviceError("")) == ExitCode::device);
   CHECK(exit_code_of(CommError("")) == ExitCode::communication);
   CHECK(exit_code_of(NonFiniteError("")) == ExitCode::non_finite);
+  CHECK(exit_code_of(DivergenceError("")) == ExitCode::diverged);
   CHECK(exit_code_of(IoError("")) == ExitCode::io);
   CHECK(exit_code_of(std::bad_alloc()) == ExitCode::device);
   CHECK(exit_code_of(std::filesystem::filesystem_error("", std::error_code())) == ExitCode::io);

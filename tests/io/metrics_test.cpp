@@ -22,7 +22,7 @@ using test::Scratch;
 
 constexpr const char* kHeader =
     "epoch,lr,train_loss,data_loss,reg_loss,train_loss_ema,train_accuracy,val_loss,val_accuracy,"
-    "steps,samples,train_seconds,eval_seconds,seconds,samples_per_second\n";
+    "steps,skipped_steps,samples,train_seconds,eval_seconds,seconds,samples_per_second\n";
 
 EpochStats first_epoch() {
   EpochStats epoch;
@@ -84,7 +84,7 @@ TEST_CASE("an epoch as JSON has the columns of the table in their order") {
   CHECK(epoch_json(first_epoch()) ==
         R"({"event":"epoch","epoch":0,"lr":0.01,"train_loss":0.75,"data_loss":0.5,"reg_loss":0.25,)"
         R"("train_loss_ema":0.125,"train_accuracy":0.9,"val_loss":0.1,"val_accuracy":0.975,)"
-        R"("steps":430,"samples":55000,"train_seconds":2.0,"eval_seconds":0.5,"seconds":2.5,)"
+        R"("steps":430,"skipped_steps":0,"samples":55000,"train_seconds":2.0,"eval_seconds":0.5,"seconds":2.5,)"
         R"("samples_per_second":27500.0})");
   std::string keys;
   const auto json = nlohmann::ordered_json::parse(epoch_json(first_epoch()));

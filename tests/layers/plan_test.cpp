@@ -177,3 +177,38 @@ TEST_CASE("a plan describes itself", "[layers]") {
   CHECK(contains(fused.plan.describe(), "conv_2+pool_2"));
   CHECK_FALSE(contains(fused.plan.describe(), "(16, 16, 14, 14)"));
 }
+
+TEST_CASE("a plan finds the first value that is not finite", "[layers]") {
+  const float nan = std::nanf("");
+  const auto find = [](const auto& spoil) {
+    Batch batch = make_batch({1, 28, 28}, 20, 10);
+    Rig rig(zoo::lenet5(), batch.sample, {.block = 32, .training = true});
+    spoil(rig, batch);
+    rig.gather_block(batch, 0);
+    return rig.plan.find_nonfinite(rig.context, &rig.state);
+  };
+  const auto parameter = [](Rig& rig, const char* name) {
+    for (const Parameter& each : rig.layout.parameters()) {
+      if (each.name == name) return rig.params.at(each.place);
+    }
+    throw std::runtime_error(name);
+  };
+  CHECK(find([](Rig&, Batch&) {}).empty());
+  for (const std::int64_t sample : {0, 17, 19}) {
+    CHECK(find([&](Rig&, Batch& batch) {
+            batch.x[static_cast<std::size_t>(sample * 784 + 33)] = nan;
+            batch.x[19 * 784 + 600] = std::numeric_limits<float>::infinity();
+          }) == "sample " + std::to_string(sample));
+  }
+  CHECK(find([&](Rig& rig, Batch&) { parameter(rig, "conv_1.bias")[3] = nan; }) ==
+        "the output of conv_1+relu_1+pool_1");
+  CHECK(find([&](Rig& rig, Batch&) { parameter(rig, "fc_2.weight")[100] = nan; }) ==
+        "the output of fc_2");
+  CHECK(find([&](Rig& rig, Batch&) { parameter(rig, "fc_3.weight")[5] = nan; }) ==
+        "the output of fc_3");
+  // Large logits are finite, and their loss may be not.
+  CHECK(find([&](Rig& rig, Batch&) {
+          std::fill_n(parameter(rig, "fc_3.bias"), 10, -3e38F);
+          parameter(rig, "fc_3.bias")[0] = 3e38F;
+        }) == "the loss of sample 0");
+}
