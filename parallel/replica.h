@@ -98,8 +98,8 @@ class Replica {
   [[nodiscard]] Nonfinite find_nonfinite(Communicator& communicator);
   /// After a step that froze the state: counts it as skipped; the next run begins behind it.
   void skip_step();
-  /// A hash of parameters and moments, equal on all replicas that are in step.
-  [[nodiscard]] std::uint64_t hash_state();
+  /// Hashes of parameters and moments, equal on all replicas that are in step.
+  [[nodiscard]] std::vector<std::uint64_t> hash_state();
   void set_parameters(const std::vector<float>& params);
 
  private:

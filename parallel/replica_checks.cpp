@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/fnv.h"
 #include "lockstep/kernels/reduce.h"
 
 namespace lockstep {
@@ -81,16 +80,16 @@ std::string nonfinite_message(const StepState& state, const std::vector<Nonfinit
                  " the gradient is not finite, ", where);
 }
 
-void require_equal(const std::vector<std::uint64_t>& hashes,
+void require_equal(const std::vector<std::vector<std::uint64_t>>& hashes,
                    const std::vector<std::unique_ptr<Replica>>& replicas,
                    const ParameterLayout& layout, const std::vector<std::string>& moments,
                    const std::vector<Device>& devices) {
-  const auto equals = [&](std::uint64_t hash) {
+  const auto equals = [&](const std::vector<std::uint64_t>& hash) {
     return std::count(hashes.begin(), hashes.end(), hash);
   };
-  const auto most = std::max_element(hashes.begin(), hashes.end(), [&](auto one, auto other) {
-    return equals(one) < equals(other);
-  });
+  const auto most = std::max_element(
+      hashes.begin(), hashes.end(),
+      [&](const auto& one, const auto& other) { return equals(one) < equals(other); });
   std::vector<int> alike;
   std::vector<int> odd;
   for (std::size_t rank = 0; rank < hashes.size(); ++rank) {
@@ -130,16 +129,16 @@ Nonfinite Replica::find_nonfinite(Communicator& communicator) {
   return {gradients.empty() ? "" : "the gradient of " + gradients.back()};
 }
 
-std::uint64_t Replica::hash_state() {
+std::vector<std::uint64_t> Replica::hash_state() {
   std::vector<const Arena*> arenas{&params_};
   for (const Arena& moment : moments_) arenas.push_back(&moment);
-  std::uint64_t hash = kFnvOffsetBasis;
+  std::vector<std::uint64_t> hashes;
   for (const Arena* arena : arenas) {
     hash_floats(context_, arena->data(), arena->size(), scratch_.as<std::uint64_t>(),
                 hash_.as<std::uint64_t>());
-    hash = fnv_step(hash, context_.read(hash_.as<std::uint64_t>(), 1).front());
+    hashes.push_back(context_.read(hash_.as<std::uint64_t>(), 1).front());
   }
-  return hash;
+  return hashes;
 }
 
 void Replica::skip_step() {

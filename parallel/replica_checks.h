@@ -16,9 +16,10 @@ namespace lockstep {
                                             const std::vector<Nonfinite>& found,
                                             const std::vector<Device>& devices);
 
-/// Throws DivergenceError when the ranks' `hashes` are not all equal: it names the ranks that
-/// differ from most others, and the first tensor and element. `moments` are the optimizer's names.
-void require_equal(const std::vector<std::uint64_t>& hashes,
+/// Throws DivergenceError when the ranks' `hashes` (hash_state) are not all equal: it names the
+/// ranks that differ from most others, and the first tensor and element. `moments` are the
+/// optimizer's names.
+void require_equal(const std::vector<std::vector<std::uint64_t>>& hashes,
                    const std::vector<std::unique_ptr<Replica>>& replicas,
                    const ParameterLayout& layout, const std::vector<std::string>& moments,
                    const std::vector<Device>& devices);

@@ -237,7 +237,7 @@ std::int64_t Trainer::Impl::steps_to_comparison() const {
 }
 
 void Trainer::Impl::compare_replicas() {
-  std::vector<std::uint64_t> hashes(replicas.size());
+  std::vector<std::vector<std::uint64_t>> hashes(replicas.size());
   for_each_replica([&](Replica& replica, Communicator& communicator) {
     hashes[static_cast<std::size_t>(communicator.rank())] = replica.hash_state();
   });

@@ -59,8 +59,8 @@ TEST_CASE("every epoch is a row in both files at once") {
   CHECK(read_text(run.file("metrics.csv")) == kHeader);
   CHECK(read_text(run.file("metrics.jsonl")).empty());
 
-  const std::string row0 = "0,0.01,0.75,0.5,0.25,0.125,0.9,0.1,0.975,430,55000,2,0.5,2.5,27500\n";
-  const std::string row1 = "1,0.007,0.75,0.5,0.25,0.125,0.9,,,430,55000,2,0.5,2.5,27500\n";
+  const std::string row0 = "0,0.01,0.75,0.5,0.25,0.125,0.9,0.1,0.975,430,0,55000,2,0.5,2.5,27500\n";
+  const std::string row1 = "1,0.007,0.75,0.5,0.25,0.125,0.9,,,430,0,55000,2,0.5,2.5,27500\n";
   writer.add(first_epoch());
   CHECK(read_text(run.file("metrics.csv")) == kHeader + row0);
   CHECK(read_text(run.file("metrics.jsonl")) == epoch_json(first_epoch()) + "\n");
@@ -81,11 +81,12 @@ TEST_CASE("a second writer goes on behind the rows of the first") {
 }
 
 TEST_CASE("an epoch as JSON has the columns of the table in their order") {
-  CHECK(epoch_json(first_epoch()) ==
-        R"({"event":"epoch","epoch":0,"lr":0.01,"train_loss":0.75,"data_loss":0.5,"reg_loss":0.25,)"
-        R"("train_loss_ema":0.125,"train_accuracy":0.9,"val_loss":0.1,"val_accuracy":0.975,)"
-        R"("steps":430,"skipped_steps":0,"samples":55000,"train_seconds":2.0,"eval_seconds":0.5,"seconds":2.5,)"
-        R"("samples_per_second":27500.0})");
+  CHECK(
+      epoch_json(first_epoch()) ==
+      R"({"event":"epoch","epoch":0,"lr":0.01,"train_loss":0.75,"data_loss":0.5,"reg_loss":0.25,)"
+      R"("train_loss_ema":0.125,"train_accuracy":0.9,"val_loss":0.1,"val_accuracy":0.975,)"
+      R"("steps":430,"skipped_steps":0,"samples":55000,"train_seconds":2.0,"eval_seconds":0.5,"seconds":2.5,)"
+      R"("samples_per_second":27500.0})");
   std::string keys;
   const auto json = nlohmann::ordered_json::parse(epoch_json(first_epoch()));
   for (const auto& item : json.items()) {
