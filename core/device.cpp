@@ -58,14 +58,18 @@ int cgroup_cores() {
   return 0;
 }
 
+/// The GPUs that there are, or why there are none. Asked once: a second answer may be another.
+cuda::Found find_gpus() {
+  if constexpr (kHasCuda) return cuda::find_devices();
+  return {.reason = "this build has no CUDA backend"};
+}
+
 /// Throws DeviceError when no GPU can be used.
 int require_gpus(std::string_view asked) {
-  if (const std::string reason = why_no_gpu(); !reason.empty()) {
-    throw DeviceError(
-        message("devices: '", asked, "' asks for CUDA, but ", reason, "; or use --devices cpu"));
-  }
-  if constexpr (kHasCuda) return cuda::find_devices().count;
-  return 0;
+  const cuda::Found found = find_gpus();
+  if (found.count > 0) return found.count;
+  throw DeviceError(message("devices: '", asked, "' asks for CUDA, but ", found.reason,
+                            "; or use --devices cpu"));
 }
 
 /// "0,2" or "0-3" or both, after "cuda:".
@@ -157,8 +161,7 @@ DeviceInfo device_info(Device device) {
 }
 
 std::string why_no_gpu() {
-  if constexpr (kHasCuda) return cuda::find_devices().reason;
-  return "this build has no CUDA backend";
+  return find_gpus().reason;
 }
 
 CurrentDevice::CurrentDevice(Device device) {
@@ -190,10 +193,11 @@ CurrentDevice::~CurrentDevice() {
 }
 
 Devices available_devices() {
-  std::string reason = why_no_gpu();
+  const cuda::Found found = find_gpus();
+  std::string reason = found.reason;
   if constexpr (kHasCuda) {
     Devices devices{.automatic = true};
-    for (const Device device : numbered(DeviceKind::cuda, cuda::find_devices().count, true).list) {
+    for (const Device device : numbered(DeviceKind::cuda, found.count, true).list) {
       const std::string flaw = cuda::why_unusable(device);
       if (flaw.empty()) {
         devices.list.push_back(device);
