@@ -5,7 +5,8 @@
 #   ./test.sh PRESET...    build and tests of these presets only (cpu-release cpu-debug cuda-release asan tsan)
 #   ./test.sh --full       what CI runs: all of it, sanitizers, long tests, real MNIST, format, lint, a user without root;
 #                          with the toolkit all of the simulation, with a GPU the tests on it
-#   ./test.sh --nightly    --full, then what finds rare failures by repeating, and every call of CUDA failing once
+#   ./test.sh --nightly    --full, then what finds rare failures by repeating, every call of CUDA failing once, races between
+#                          the threads of kernels, and faults planted in the sources
 # The table at the end says which lanes ran, how long, and why one did not. Fails when a lane failed.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -149,6 +150,12 @@ lane_sixteen_lanes() {
   ctest --test-dir build/sixteen-lanes --output-on-failure --parallel "$cores" -L '^(kernels|layers)$' -E per_set_symbols
 }
 
+# Faults planted in a copy of the sources must turn tests red.
+lane_mutations() {
+  need_nvcc || return
+  tests/mutations/run.sh
+}
+
 lane_repeat() { ctest --preset cpu-release --parallel "$cores" -L 'parallel|data|io' --repeat until-fail:5; }
 
 # --- running them ---
@@ -212,7 +219,7 @@ for argument in "$@"; do
   case $argument in
     --full) mode=full ;;
     --nightly) mode=nightly ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0" && exit 0 ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0" && exit 0 ;;
     -*) printf 'test.sh: %s: want --full, --nightly or presets\n' "$argument" >&2 && exit 2 ;;
     *) presets+=("$argument") ;;
   esac
@@ -255,7 +262,10 @@ build cuda-release "--target gpu_tests"
 configure=()
 after_build architectures lane_architectures
 after_build "simulated GPUs" lane_simulated cusim
-if [[ $mode == nightly ]]; then after_build "every fault" lane_simulated cuda-release -L '^nightly$'; fi
+if [[ $mode == nightly ]]; then
+  after_build "every fault" lane_simulated cuda-release -R '^nightly/fault_sweep$'
+  after_build "seeds and delays" lane_simulated cuda-release -R '^nightly/seed_'
+fi
 after_build "installed with CUDA" lane_test cuda-release -L '^install$' -LE long
 after_build "tidy CUDA" lane_tidy cuda-release -e
 after_build GPUs lane_gpu
@@ -271,7 +281,7 @@ if [[ $mode == nightly ]]; then
   after_build "test asan" lane_test asan -LE 'long|cusim|gpu'
   after_build "simulated GPUs, asan" lane_simulated asan -R '^cusim/sm_90/(kernels|parallel)/'
   after_build "without cuDNN and NCCL" lane_plain
-  if [[ -n $nvcc ]]; then threads+=" parallel_cuda_tests"; fi
+  if [[ -n $nvcc ]]; then threads+=" kernels_cuda_tests parallel_cuda_tests"; fi
 else
   configure=(-D LOCKSTEP_CUDA=OFF)
   build asan "--target ${library// /_tests }_tests invariance_chain_tests"
@@ -282,10 +292,12 @@ build tsan "--target $threads"
 after_build "test tsan" lane_test tsan -L '^(core|parallel)$' -LE long
 if [[ $mode == nightly ]]; then
   after_build "simulated GPUs, tsan" lane_simulated tsan -R '^cusim/threads/'
+  after_build racecheck lane_simulated tsan -R '^cusim/racecheck/'
 fi
 run_lane "user without root" lane_user
 if [[ $mode == nightly ]]; then
   run_lane "sixteen lanes" lane_sixteen_lanes
   run_lane "repeated tests" lane_repeat
+  run_lane "planted faults" lane_mutations
 fi
 finish

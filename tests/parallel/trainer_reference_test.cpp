@@ -78,8 +78,10 @@ TEST_CASE("any number of replicas computes the gradient of the whole batch", "[p
   CAPTURE(replicas, shards_each);
   const Dataset data = test::striped_images(63, 10, 4);
   World world = world_of(replicas);
+  TrainerOptions options{.seed = 5, .shards = replicas * shards_each};
+  if (shards_each > 1) options.bucket_bytes = 64;  // a reduction for every layer with parameters
   Trainer trainer(world, Model(small_cnn(), data.sample_shape(), 5), SoftmaxCrossEntropy{},
-                  Sgd{.lr = 0.5F}, {.seed = 5, .shards = replicas * shards_each});
+                  Sgd{.lr = 0.5F}, options);
   ReferenceTrainer reference(trainer.model(), {{1, 3}}, 10, 10, 4);
   std::vector<std::int32_t> order;
   shuffle_epoch(5, 0, data.size(), order);

@@ -260,6 +260,33 @@ TEST_CASE("L2 is a term of its own, counted once for any number of replicas", "[
   CHECK(all[0].reg_loss == Approx(all[1].reg_loss).epsilon(1e-6));
 }
 
+TEST_CASE("L2's gradient is added once, for any number of replicas", "[parallel]") {
+  const Dataset train = test::striped_images(64, 8, 4);
+  const Model before(net(), train.sample_shape(), 0);
+  for (const int replicas : {1, 4}) {
+    INFO(replicas << " replicas");
+    const auto after_a_step = [&](float l2) {
+      World world = world_of(replicas);
+      Trainer trainer(world, before, SoftmaxCrossEntropy{}, Sgd{.lr = 0.5F}, {.l2 = l2});
+      trainer.begin(train, {.batch_size = 64});
+      trainer.run_steps(1);
+      return trainer.model();
+    };
+    const Model without = after_a_step(0);
+    const Model with = after_a_step(0.25F);
+    for (const Parameter& parameter : before.layout().parameters()) {
+      INFO(parameter.name);
+      const std::vector<float> start = before.parameter(parameter.name).values();
+      const std::vector<float> plain = without.parameter(parameter.name).values();
+      const std::vector<float> drawn = with.parameter(parameter.name).values();
+      const float share = parameter.spec.decays ? 0.5F * 0.25F : 0.0F;
+      for (std::size_t i = 0; i < start.size(); ++i) {
+        REQUIRE(plain[i] - drawn[i] == Approx(share * start[i]).margin(1e-6));
+      }
+    }
+  }
+}
+
 TEST_CASE("clipping bounds the global gradient, once, for any number of replicas", "[parallel]") {
   const Dataset train = test::striped_images(64, 8, 4);
   for (const int replicas : {1, 4}) {

@@ -1,0 +1,2 @@
+// The owner of the precompiled headers of all tests.
+int main() {}
