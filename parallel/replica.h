@@ -59,7 +59,7 @@ struct ReplicaSetup {
   bool graph = true;  ///< on CUDA a step is one launch
   bool fuse = true;   ///< PlanOptions::fuse
   /// WorldOptions::stall_limit.
-  std::chrono::seconds stall_limit{};
+  std::chrono::seconds stall_limit{600};
   /// Set by another thread to ask for a stop; memory that every device can read.
   const std::uint32_t* stop_request = nullptr;
 };
