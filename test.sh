@@ -156,6 +156,9 @@ lane_mutations() {
   tests/mutations/run.sh
 }
 
+# Trainings killed at random times end with the weights of one that was not.
+lane_kills() { LOCKSTEP_KILLS=50 build/cpu-release/bin/apps_tests 'resume: killed*'; }
+
 lane_repeat() { ctest --preset cpu-release --parallel "$cores" -L 'parallel|data|io' --repeat until-fail:5; }
 
 # --- running them ---
@@ -297,6 +300,7 @@ fi
 run_lane "user without root" lane_user
 if [[ $mode == nightly ]]; then
   run_lane "sixteen lanes" lane_sixteen_lanes
+  run_lane "killed trainings" lane_kills
   run_lane "repeated tests" lane_repeat
   run_lane "planted faults" lane_mutations
 fi

@@ -128,6 +128,7 @@ void CommandLine::group(const std::string& title) {
 CLI::Option* CommandLine::flag(const std::string& name, bool& target, const std::string& help) {
   CLI::Option* option = app_.add_flag(name, target);
   add_help(name, "", help);
+  settings_.push_back({name, option, {}, {}});
   return option;
 }
 
@@ -164,6 +165,28 @@ std::string CommandLine::help() const {
   return usage_ + options_ + "  " + "--help" + std::string(kHelpColumn - 8, ' ') +
          "print this and end\n" + "  " + "--version" + std::string(kHelpColumn - 11, ' ') +
          "print version, instruction set and backends, and end\n" + epilog_;
+}
+
+Settings CommandLine::settings() const {
+  Settings all;
+  for (const Setting& setting : settings_) {
+    if (!setting.text) {
+      if (setting.option->count() > 0) all[setting.name];
+      continue;
+    }
+    const std::string text = setting.text();
+    // A default may stand for "not set" and be nothing that one can give.
+    if (!text.empty() && (!setting.check || setting.check(text).empty())) all[setting.name] = text;
+  }
+  return all;
+}
+
+std::vector<std::string> CommandLine::given() const {
+  std::vector<std::string> names;
+  for (const Setting& setting : settings_) {
+    if (setting.option->count() > 0) names.push_back(setting.name);
+  }
+  return names;
 }
 
 std::string exit_code_help() {

@@ -2,7 +2,9 @@
 // and a help text that does not depend on CLI11's version.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -11,6 +13,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "lockstep/core/number_text.h"
+
+#include "apps/options.h"
 #include "apps/program.h"
 
 namespace lockstep::apps {
@@ -30,6 +35,29 @@ using Check = std::function<std::string(const std::string&)>;
 /// The numbers of a text that number_list accepts.
 [[nodiscard]] std::vector<int> parse_numbers(const std::string& text);
 
+/// The value of an option as it would be given; nothing for one that is not set.
+[[nodiscard]] inline std::string argument_text(const std::string& value) {
+  return value;
+}
+[[nodiscard]] inline std::string argument_text(const std::filesystem::path& value) {
+  return value.string();
+}
+template <class T>
+requires std::integral<T> || std::floating_point<T>
+[[nodiscard]] std::string argument_text(T value) {
+  return number_text(value);
+}
+template <class T>
+[[nodiscard]] std::string argument_text(const std::optional<T>& value) {
+  return value ? argument_text(*value) : "";
+}
+template <class T>
+[[nodiscard]] std::string argument_text(const std::vector<T>& values) {
+  std::string text;
+  for (const T& value : values) text += (text.empty() ? "" : ",") + argument_text(value);
+  return text;
+}
+
 class CommandLine {
  public:
   /// `usage` is the first line of the help, behind "usage: "; `summary` the paragraph below it.
@@ -45,6 +73,7 @@ class CommandLine {
     if (check)
       option->check(CLI::Validator([check](std::string& text) { return check(text); }, ""));
     add_help(name, argument, help);
+    settings_.push_back({name, option, [&target] { return argument_text(target); }, check});
     return option;
   }
   CLI::Option* flag(const std::string& name, bool& target, const std::string& help);
@@ -56,14 +85,27 @@ class CommandLine {
   [[nodiscard]] std::optional<std::string> parse(const Arguments& arguments,
                                                  const std::string& version);
   [[nodiscard]] std::string help() const;
+  /// After parse: every option that was given or has a value of its own, as it would be given.
+  /// Flags that are set have no text.
+  [[nodiscard]] Settings settings() const;
+  /// After parse: the names of those that were given.
+  [[nodiscard]] std::vector<std::string> given() const;
 
  private:
+  struct Setting {
+    std::string name;
+    CLI::Option* option;
+    std::function<std::string()> text;  ///< none: a flag
+    Check check;
+  };
+
   void add_help(const std::string& name, const std::string& argument, const std::string& help);
 
   CLI::App app_;
   std::string usage_;
   std::string options_;
   std::string epilog_;
+  std::vector<Setting> settings_;
 };
 
 /// The paragraph on exit codes.

@@ -55,12 +55,21 @@ Json config_json(const TrainOptions& options, const TrainReport& report, const S
   config["early_stopping"] = options.early_stopping;
   config["restore_best"] = options.restore_best;
   config["run_dir"] = report.run_folder.string();
+  config["options"] = options.settings;
   return config;
 }
 
-Json start_event(const Json& config) {
+Json start_event(const Json& config, const std::optional<ResumeReport>& resumed) {
   Json event = make_event("start");
   event.update(config);
+  event["resumed_from"] = nullptr;
+  if (resumed) {
+    event["resumed_from"] = resumed->checkpoint.string();
+    event["resumed_step"] = resumed->step;
+    event["resumed_epoch"] = resumed->epoch;
+    event["bit_equal"] = resumed->bit_differences.empty();
+    event["bit_differences"] = resumed->bit_differences;
+  }
   return event;
 }
 
@@ -83,6 +92,8 @@ Json result_event(const TrainEnd& end) {
   event["seconds"] = end.seconds;
   event["run_dir"] = end.run_folder.string();
   event["weights"] = end.weights.string();
+  event["checkpoint"] = end.checkpoint.string();
+  event["best_checkpoint"] = end.best_checkpoint.string();
   return event;
 }
 

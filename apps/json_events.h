@@ -1,6 +1,7 @@
 // The events that --json prints, one JSON object a line.
 #pragma once
 
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -28,7 +29,8 @@ void write_event(std::ostream& out, const Json& event);
 /// them.
 [[nodiscard]] Json config_json(const TrainOptions& options, const TrainReport& report,
                                const Sharding& sharding);
-[[nodiscard]] Json start_event(const Json& config);
+/// `resumed` is there for a run that goes on.
+[[nodiscard]] Json start_event(const Json& config, const std::optional<ResumeReport>& resumed);
 [[nodiscard]] Json epoch_event(const EpochStats& epoch);
 /// "result", or "interrupted" when that is what happened.
 [[nodiscard]] Json result_event(const TrainEnd& end);

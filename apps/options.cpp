@@ -93,6 +93,20 @@ void add_training(CommandLine& line, TrainOptions& options, std::string& epsilon
             "end with the weights of the epoch with the lowest validation loss");
 }
 
+void add_checkpoints(CommandLine& line, TrainOptions& options) {
+  line.group("Checkpoints, at the begin, after every epoch and when a signal ends training");
+  line.value(
+      "--resume", options.resume, "DIR",
+      "go on with the run in this folder (runs/latest) from its newest checkpoint; options are "
+      "that run's, and only devices, epochs, checkpoints and output may be others");
+  line.value("--checkpoint-every", options.checkpoint_every, "N",
+             "one also after every N steps; 0: not by steps (0)", whole_number(0, kMaxCount));
+  line.value("--checkpoint-minutes", options.checkpoint_minutes, "X",
+             "one also when the last is X minutes old; 0: not by time (0)", real_number(0, 1e6));
+  line.value("--keep-checkpoints", options.keep_checkpoints, "N",
+             "keep the last N and the best by validation (3)", whole_number(1, 1000000));
+}
+
 void add_train_data(CommandLine& line, DataOptions& data) {
   line.group("Data");
   add_data(line, data.dataset, data.folder, "mnist");
@@ -142,11 +156,12 @@ MnistCommand parse_train(const Arguments& arguments) {
   add_train_data(line, options.data);
   add_batches(line, options, batch, per_replica, last_batch, reduce);
   add_training(line, options, epsilon_place);
+  add_checkpoints(line, options);
   line.group("Output");
   line.value("--out", options.out, "DIR",
              "folder of the run, new or empty (runs/ and the time, with the link "
-             "runs/latest); "
-             "holds weights.safetensors, metrics.csv, metrics.jsonl and config.json");
+             "runs/latest); holds weights.safetensors, metrics.csv, metrics.jsonl, config.json and "
+             "checkpoints");
   add_output(line, options.output);
   line.epilog(
       "Two runs with one seed on the same devices give the same bits in weights and metrics, but "
@@ -165,6 +180,14 @@ MnistCommand parse_train(const Arguments& arguments) {
         epsilon_place == "tensorflow" ? EpsilonPlace::inside : EpsilonPlace::outside;
   }
   check_together(options, options.lr_min != TrainOptions{}.lr_min);
+  if (!options.resume.empty() && !options.out.empty()) {
+    throw UsageError("--resume goes on in the folder of its run; leave out --out");
+  }
+  options.settings = line.settings();
+  // The two are one choice.
+  if (options.batch_per_replica > 0) options.settings.erase("--batch-size");
+  if (options.batch_per_replica == 0) options.settings.erase("--batch-per-replica");
+  options.given = line.given();
   return options;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -23,6 +24,9 @@ struct DataOptions {
   std::optional<std::int64_t> limit_validation;
   std::optional<std::int64_t> limit_test;
 };
+
+/// Options by their names with their values as they would be given.
+using Settings = std::map<std::string, std::string>;
 
 struct OutputOptions {
   bool quiet = false;
@@ -61,7 +65,13 @@ struct TrainOptions {
   double clip_norm = 0;
   int early_stopping = 0;
   bool restore_best = false;
-  std::filesystem::path out;  ///< empty: runs/<time>
+  std::filesystem::path out;     ///< empty: runs/<time>
+  std::filesystem::path resume;  ///< folder of a run to go on with; empty: a new run
+  std::int64_t checkpoint_every = 0;
+  double checkpoint_minutes = 0;
+  int keep_checkpoints = 3;
+  Settings settings;               ///< all of the above that are set
+  std::vector<std::string> given;  ///< names of those that the command line has
 };
 
 struct EvalOptions {

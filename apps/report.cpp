@@ -16,6 +16,26 @@ std::string percent(double fraction) {
   return fixed(100 * fraction, 4) + "%";
 }
 
+void write_resumed(std::ostream& out, const ResumeReport& resumed) {
+  if (resumed.checkpoint.empty()) {
+    out << "resumed: there is no checkpoint yet, training begins again\n";
+    return;
+  }
+  out << "resumed from: " << resumed.checkpoint.string() << ", step " << resumed.step
+      << " in epoch " << resumed.epoch << '\n';
+  if (resumed.bit_differences.empty()) {
+    out << "bit-equal to a run without the break\n";
+    return;
+  }
+  out << "not bit-equal to a run without the break:";
+  const char* separator = " ";
+  for (const std::string& reason : resumed.bit_differences) {
+    out << separator << reason;
+    separator = "; ";
+  }
+  out << '\n';
+}
+
 }  // namespace
 
 void write_train_start(std::ostream& out, const TrainReport& report) {
@@ -30,6 +50,7 @@ void write_train_start(std::ostream& out, const TrainReport& report) {
       << "batch: " << report.batch << "; " << report.steps_per_epoch << " steps an epoch\n"
       << "reduction: " << report.reduce << "; seed " << report.seed << '\n'
       << "run folder: " << report.run_folder.string() << '\n';
+  if (report.resumed) write_resumed(out, *report.resumed);
   for (const std::string& name : report.device_names) out << "build model on " << name << '\n';
   out << std::flush;
 }
@@ -75,8 +96,11 @@ void write_train_end(std::ostream& out, const TrainEnd& end) {
   }
   out << "Total time: " << fixed(end.seconds, 2) << " sec.\n"
       << "run folder: " << end.run_folder.string() << '\n'
-      << "weights: " << end.weights.string() << '\n'
-      << std::flush;
+      << "weights: " << end.weights.string() << '\n';
+  if (end.interrupted) {
+    out << "go on with: mnist_multi_gpu --resume " << end.run_folder.string() << '\n';
+  }
+  out << std::flush;
 }
 
 void write_eval(std::ostream& out, const EvalReport& report) {

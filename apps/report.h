@@ -13,6 +13,16 @@
 
 namespace lockstep::apps {
 
+/// How a run goes on from a checkpoint.
+struct ResumeReport {
+  std::filesystem::path checkpoint{};  ///< empty: the run ended before its first
+  std::int64_t step = 0;
+  int epoch = 0;
+  /// Why the results may differ in their last bits from those of a run that was not interrupted;
+  /// empty: they do not.
+  std::vector<std::string> bit_differences{};
+};
+
 /// Facts about a training that are known before it starts.
 struct TrainReport {
   std::string version;
@@ -32,6 +42,7 @@ struct TrainReport {
   std::string reduce;
   std::uint64_t seed = 0;
   std::filesystem::path run_folder;
+  std::optional<ResumeReport> resumed{};  ///< none: a new run
 };
 
 void write_train_start(std::ostream& out, const TrainReport& report);
@@ -49,6 +60,8 @@ struct TrainEnd {
   double seconds = 0;  ///< of the whole command
   std::filesystem::path run_folder;
   std::filesystem::path weights;
+  std::filesystem::path checkpoint{};       ///< the newest
+  std::filesystem::path best_checkpoint{};  ///< by validation; empty without
 };
 
 void write_train_end(std::ostream& out, const TrainEnd& end);

@@ -15,7 +15,7 @@ namespace lockstep::apps {
 
 namespace {
 
-/// The config.json beside the weights; null when there is none.
+/// A config.json or manifest.json beside the weights; null when there is none.
 nlohmann::json read_config(const std::filesystem::path& path) {
   std::ifstream file(path);
   if (!file) return {};
@@ -110,7 +110,11 @@ TrainedModel load_trained(const std::filesystem::path& path, const std::string& 
                 ": no such run folder or weights file; train first, or name one with --weights"));
   }
   const fs::path weights = folder ? path / "weights.safetensors" : path;
-  const nlohmann::json config = read_config(weights.parent_path() / "config.json");
+  nlohmann::json config = read_config(weights.parent_path() / "config.json");
+  if (config.is_null()) {  // a checkpoint's
+    const nlohmann::json manifest = read_config(weights.parent_path() / "manifest.json");
+    if (manifest.is_object() && manifest.contains("config")) config = manifest["config"];
+  }
   std::string name = model_name.empty() ? text_of(config, "model") : model_name;
   if (name.empty()) name = "article";
   Model model(zoo::by_name(name), digit_shape());

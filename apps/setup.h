@@ -39,7 +39,8 @@ struct TrainedModel {
   Model model;
   std::filesystem::path weights;
   std::string model_name;
-  std::string dataset;           ///< empty when no config.json lies beside the weights
+  /// Empty when neither config.json nor a checkpoint's manifest.json lies beside the weights.
+  std::string dataset;
   std::filesystem::path folder;  ///< of the data; empty likewise
 };
 

@@ -150,6 +150,25 @@ fs::path CheckpointFolder::save(Checkpoint checkpoint) {
   return path;
 }
 
+void CheckpointFolder::check_room() const {
+  if (newest_.empty()) return;
+  std::uintmax_t bytes = 0;
+  std::error_code reason;
+  for (fs::directory_iterator file(newest_, reason), end; !reason && file != end;
+       file.increment(reason)) {
+    bytes += file->file_size(reason);
+  }
+  const fs::space_info room = fs::space(folder_, reason);
+  if (reason || room.capacity == 0) return;
+  // Those kept, the best, and one that is being written.
+  const std::uintmax_t most = static_cast<std::uintmax_t>(keep_) + 2;
+  const std::uintmax_t missing = most - std::min<std::uintmax_t>(most, kept_.size());
+  if (bytes == 0 || missing <= room.available / bytes) return;
+  throw IoError(message(folder_.string(), ": ", missing, " more checkpoints of ", bytes,
+                        " bytes do not fit the ", room.available,
+                        " bytes that are free there; keep fewer or make room"));
+}
+
 void CheckpointFolder::forget_old() {
   std::size_t surplus = kept_.size() - std::min(kept_.size(), static_cast<std::size_t>(keep_));
   for (std::size_t i = 0; i < surplus;) {

@@ -40,6 +40,11 @@ class CheckpointFolder {
   /// training. Returns its path. Throws IoError: then all is as before.
   std::filesystem::path save(Checkpoint checkpoint);
 
+  /// Throws IoError when the file system has less free room than the checkpoints that are still to
+  /// come will take, as large as the newest one. Does nothing without one, or where the system does
+  /// not say how much room there is.
+  void check_room() const;
+
   /// Empty without one.
   [[nodiscard]] const std::filesystem::path& newest() const { return newest_; }
   [[nodiscard]] const std::filesystem::path& best() const { return best_; }

@@ -1,5 +1,11 @@
 #include "lockstep/io/metrics.h"
 
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <sstream>
 #include <variant>
 #include <vector>
 
@@ -8,6 +14,7 @@
 
 #include "lockstep/core/number_text.h"
 #include "lockstep/io/descriptor.h"
+#include "lockstep/io/files.h"
 
 namespace lockstep {
 
@@ -62,6 +69,38 @@ std::string csv_row(const EpochStats& epoch) {
   return line;
 }
 
+/// The epoch of a row; none where it is no whole row.
+std::optional<int> epoch_of_csv(const std::string& row) {
+  static const std::string header = csv_header();
+  if (std::count(row.begin(), row.end(), ',') != std::count(header.begin(), header.end(), ',')) {
+    return {};
+  }
+  int epoch = 0;
+  const auto parsed = std::from_chars(row.data(), row.data() + row.size(), epoch);
+  if (parsed.ec != std::errc{} || *parsed.ptr != ',') return {};
+  return epoch;
+}
+
+std::optional<int> epoch_of_json(const std::string& row) {
+  const auto json = nlohmann::json::parse(row, nullptr, false);
+  if (!json.is_object() || !json.contains("epoch") || !json["epoch"].is_number_integer()) return {};
+  return json["epoch"].get<int>();
+}
+
+/// Takes the rows that are not whole or of an epoch from `next_epoch` on out of a file.
+void cut(const std::filesystem::path& path, const std::string& header, int next_epoch,
+         const std::function<std::optional<int>(const std::string&)>& epoch_of) {
+  if (!std::filesystem::exists(path)) return;
+  const std::string text = read_file(path);
+  std::string kept = header;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line) && !lines.eof();) {
+    const std::optional<int> epoch = epoch_of(line);
+    if (epoch && *epoch < next_epoch) kept += line + '\n';
+  }
+  if (kept != text) write_text_file(path, kept);
+}
+
 /// Writes all of `text` at the end of `file`, or takes back what it wrote of it.
 void append(Descriptor& file, const std::string& text) {
   const std::uint64_t before = file.size();
@@ -97,7 +136,12 @@ struct MetricsWriter::Impl {
   Descriptor jsonl;
 };
 
-MetricsWriter::MetricsWriter(const RunFolder& folder) : impl_(std::make_unique<Impl>(folder)) {
+MetricsWriter::MetricsWriter(const RunFolder& folder, int next_epoch) {
+  if (next_epoch != std::numeric_limits<int>::max()) {
+    cut(folder.file("metrics.csv"), csv_header(), next_epoch, epoch_of_csv);
+    cut(folder.file("metrics.jsonl"), "", next_epoch, epoch_of_json);
+  }
+  impl_ = std::make_unique<Impl>(folder);
   if (impl_->csv.size() == 0) append(impl_->csv, csv_header());
 }
 
@@ -112,6 +156,9 @@ void MetricsWriter::add(const EpochStats& epoch) {
     impl_->csv.shrink_to(before);  // the two files have the same rows
     throw;
   }
+  // A checkpoint of the end of this epoch must not outlive its row.
+  impl_->csv.sync();
+  impl_->jsonl.sync();
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 // The figures of every epoch as files and as JSON text.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -14,7 +15,7 @@ namespace lockstep {
 /// and validation where there was none, is null.
 [[nodiscard]] std::string epoch_json(const EpochStats& epoch);
 
-/// Appends every epoch to metrics.csv and metrics.jsonl of a run; each row is in the files when
+/// Appends every epoch to metrics.csv and metrics.jsonl of a run; each row is on the disk when
 /// `add` returns.
 ///
 /// Columns: epoch (from 0), lr (of its first step), train_loss = data_loss + reg_loss, data_loss
@@ -25,8 +26,9 @@ namespace lockstep {
 class MetricsWriter {
  public:
   /// Opens the files, making them where they are not there, for rows behind those that they have.
-  /// Throws IoError.
-  explicit MetricsWriter(const RunFolder& folder);
+  /// Rows of epochs from `next_epoch` on, which a run that goes on from a checkpoint will have
+  /// again, and what is no whole row are taken out first. Throws IoError.
+  explicit MetricsWriter(const RunFolder& folder, int next_epoch = std::numeric_limits<int>::max());
   ~MetricsWriter();
   MetricsWriter(const MetricsWriter&) = delete;
   MetricsWriter& operator=(const MetricsWriter&) = delete;

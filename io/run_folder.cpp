@@ -3,9 +3,11 @@
 #include <ctime>
 #include <system_error>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "lockstep/core/error.h"
+#include "lockstep/io/descriptor.h"
 
 namespace lockstep {
 
@@ -60,6 +62,25 @@ void point(const fs::path& link, const fs::path& target) {
 }
 
 }  // namespace
+
+RunFolder::RunFolder(fs::path path)
+    : path_(std::move(path)),
+      lock_(std::make_shared<Descriptor>(path_, O_RDONLY | O_DIRECTORY, "open the folder")) {
+  if (!lock_->lock()) {
+    throw IoError(
+        message(path_.string(), ": another process trains in this folder; wait for it or end it"));
+  }
+}
+
+RunFolder RunFolder::open(const fs::path& path) {
+  std::error_code reason;
+  if (!fs::is_directory(path, reason)) {
+    throw IoError(message(path.string(), ": there is no such run folder",
+                          reason ? ": " + reason.message() : ""));
+  }
+  if (!fs::is_symlink(path, reason)) return RunFolder(path);
+  return RunFolder(path.parent_path() / fs::read_symlink(path, reason));
+}
 
 RunFolder RunFolder::create(const fs::path& path, const fs::path& root,
                             std::chrono::system_clock::time_point now) {

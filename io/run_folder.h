@@ -1,13 +1,17 @@
-// Where the files of one training go.
+// Where the files of one training go, with the lock that keeps others out.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <string_view>
 
 namespace lockstep {
 
-/// A folder of its own for one run; nothing that was there is ever overwritten.
+class Descriptor;
+
+/// A folder of its own for one run; nothing that was there is ever overwritten. It is locked while
+/// a copy of this lives: making or opening it a second time is an IoError, in any process.
 class RunFolder {
  public:
   /// Makes exactly the folder `path`, its parents too; IoError when it is there and not empty. An
@@ -18,14 +22,19 @@ class RunFolder {
       const std::filesystem::path& path, const std::filesystem::path& root = "runs",
       std::chrono::system_clock::time_point now = std::chrono::system_clock::now());
 
+  /// The folder of a run that is to go on. A link such as runs/latest is followed now. IoError when
+  /// there is no such folder.
+  [[nodiscard]] static RunFolder open(const std::filesystem::path& path);
+
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// Path of the file `name` in the folder.
   [[nodiscard]] std::filesystem::path file(std::string_view name) const { return path_ / name; }
 
  private:
-  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  explicit RunFolder(std::filesystem::path path);
 
   std::filesystem::path path_;
+  std::shared_ptr<Descriptor> lock_;
 };
 
 }  // namespace lockstep

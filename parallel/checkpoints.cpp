@@ -184,11 +184,13 @@ void Trainer::Impl::check_same(Batches& now) const {
 void Trainer::Impl::hand_out() {
   if (on_checkpoint) on_checkpoint(checkpoint());
   handed_out = TrainerClock::now();
+  handed_out_step = state().step;
 }
 
 void Trainer::Impl::hand_out_if_due() {
   const std::int64_t every = checkpoint_times.every_steps;
-  const bool by_steps = every > 0 && state().step % static_cast<std::uint64_t>(every) == 0;
+  const bool by_steps = every > 0 && state().step != handed_out_step &&
+                        state().step % static_cast<std::uint64_t>(every) == 0;
   if (by_steps || due_by_time()) hand_out();
 }
 

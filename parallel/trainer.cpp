@@ -330,6 +330,7 @@ void Trainer::begin(const Dataset& train, const BatchOptions& options) {
   impl.batches = std::move(batches);
   impl.restored.reset();
   impl.handed_out = TrainerClock::now();
+  impl.handed_out_step = impl.state().step;
 }
 
 Sharding Trainer::Impl::sharding_of(const BatchOptions& wanted) const {

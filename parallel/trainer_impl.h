@@ -137,6 +137,7 @@ struct Trainer::Impl {
   CheckpointTimes checkpoint_times;
   std::function<void(Checkpoint)> on_checkpoint;
   TrainerClock::time_point handed_out = TrainerClock::now();
+  std::uint64_t handed_out_step = 0;  ///< a step that is skipped is no new one
 
   /// One word: above 0 when replicas are to come back after the current step; devices read it.
   HostBuffer stop;

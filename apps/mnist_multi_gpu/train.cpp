@@ -1,7 +1,8 @@
 // train: the article's experiment and everything that its options make of it.
 #include <chrono>
-#include <iostream>
+#include <limits>
 #include <optional>
+#include <utility>
 
 #include "lockstep/config.h"
 #include "lockstep/core/error.h"
@@ -14,7 +15,10 @@
 
 #include "apps/interrupt.h"
 #include "apps/json_events.h"
+#include "apps/mnist_multi_gpu/checkpoint_keeper.h"
 #include "apps/mnist_multi_gpu/commands.h"
+#include "apps/mnist_multi_gpu/narrator.h"
+#include "apps/mnist_multi_gpu/resume.h"
 #include "apps/progress_bar.h"
 #include "apps/report.h"
 #include "apps/setup.h"
@@ -74,66 +78,25 @@ TrainReport describe(const TrainOptions& options, const Devices& devices, const 
   return report;
 }
 
-/// Prints what happens while a trainer works, in the way that was asked for.
-class Narrator {
- public:
-  Narrator(const TrainOptions& options, ProgressBar& bar)
-      : options_(options),
-        bar_(bar),
-        schedule_(make_schedule(options)),
-        base_rate_(make_optimizer(options).base_lr()),
-        human_(!options.output.json && !options.output.quiet) {}
+void warn_of_damage(const FoundCheckpoint& from, const LogSink& log) {
+  if (from.damaged.empty() || !log) return;
+  std::string all;
+  for (const std::string& damage : from.damaged) all += damage + "; ";
+  log(LogLevel::warning, message(all, "going on from the one before, ", from.path.string()));
+}
 
-  void start(const TrainReport& report, const Json& config) {
-    steps_per_epoch_ = report.steps_per_epoch;
-    if (human_) write_train_start(std::cout, report);
-    if (options_.output.json) write_event(std::cout, start_event(config));
-  }
-
-  void progress(const Progress& progress) {
-    const bool training = progress.phase == Progress::Phase::training;
-    if (training) open_epoch(progress.epoch);
-    const std::string label =
-        message(training ? "epoch " : "evaluation ", training ? message(progress.epoch) : "");
-    bar_.show(label, progress.done, progress.total,
-              training ? "loss " + fixed(progress.loss_ema, 4) : "");
-  }
-
-  void epoch(const EpochStats& epoch) {
-    open_epoch(epoch.epoch);
-    bar_.erase();
-    if (human_) write_epoch_end(std::cout, epoch);
-    if (options_.output.json) write_event(std::cout, epoch_event(epoch));
-  }
-
-  void end(const TrainEnd& end) {
-    bar_.erase();
-    if (human_) write_train_end(std::cout, end);
-    if (options_.output.json) write_event(std::cout, result_event(end));
-  }
-
- private:
-  /// The line with the learning rate comes before the figures of its epoch, as in the article.
-  void open_epoch(int epoch) {
-    if (epoch == open_epoch_) return;
-    open_epoch_ = epoch;
-    bar_.erase();
-    if (!human_) return;
-    const double rate =
-        schedule_.rate(base_rate_, {.epoch = epoch,
-                                    .step = epoch * steps_per_epoch_,
-                                    .total_steps = options_.epochs * steps_per_epoch_});
-    write_epoch_start(std::cout, epoch, rate);
-  }
-
-  const TrainOptions& options_;
-  ProgressBar& bar_;
-  Schedule schedule_;
-  double base_rate_ = 0;
-  bool human_ = false;
-  std::int64_t steps_per_epoch_ = 0;
-  int open_epoch_ = -1;
-};
+ResumeReport describe_resume(const TrainOptions& options, const FoundCheckpoint* from,
+                             const Devices& devices, const Sharding& sharding, const Model& model) {
+  if (from == nullptr) return {};
+  const TrainingExecution now =
+      execution_of(devices, sharding, model.layers(), model.input_sample(), !options.no_fuse);
+  const StepState& step = from->checkpoint.step;
+  return {.checkpoint = from->path,
+          .step = static_cast<std::int64_t>(step.step),
+          .epoch = static_cast<int>(step.epoch),
+          .bit_differences = bit_differences(from->checkpoint.execution, now,
+                                             options.reduce == Reduce::invariant)};
+}
 
 void save_weights_if_possible(const Trainer& trainer, const std::filesystem::path& weights) {
   try {
@@ -173,15 +136,23 @@ FitResult fit_and_save(const TrainOptions& options, Trainer& trainer, const Data
 
 }  // namespace
 
-ExitCode run_train(const TrainOptions& options) {
+ExitCode run_train(const TrainOptions& given) {
   const Clock::time_point begun = Clock::now();
-  ProgressBar bar(!options.output.quiet && !options.output.json);
+  ProgressBar bar(!given.output.quiet && !given.output.json);
+  const LogSink log = stderr_log(given.output.quiet, bar);
+  std::optional<ResumedRun> resumed;
+  if (!given.resume.empty()) resumed = open_run(given);
+  const TrainOptions& options = resumed ? resumed->options : given;
+  const FoundCheckpoint* from = resumed && resumed->from ? &*resumed->from : nullptr;
+  if (from != nullptr) warn_of_damage(*from, log);
   const Devices devices = parse_devices(options.devices);
   check_precision(options, devices);
   // What cannot work is refused before anything is read.
-  const Sharding sharding = make_sharding(devices, options.reduce, options.shards,
-                                          options.batch_size, options.batch_per_replica);
-  const LogSink log = stderr_log(options.output.quiet, bar);
+  const Sharding sharding =
+      from != nullptr ? resume_sharding(devices, options.reduce, from->checkpoint.execution.shards,
+                                        options.batch_size)
+                      : make_sharding(devices, options.reduce, options.shards, options.batch_size,
+                                      options.batch_per_replica);
   if (log && !devices.notice.empty()) log(LogLevel::warning, devices.notice);
   const DatasetSplits data = load_data(options.data, bar);
   Model model = initial_model(options, data.train.sample_shape());
@@ -192,13 +163,11 @@ ExitCode run_train(const TrainOptions& options) {
                              "; use a smaller --batch-size or keep the last batch"));
   }
 
-  const RunFolder folder = RunFolder::create(options.out);
+  const RunFolder folder = resumed ? resumed->folder : RunFolder::create(options.out);
   report.run_folder = folder.path();
   const Json config = config_json(options, report, sharding);
-  write_text_file(folder.file("config.json"), config.dump(2) + '\n');
-  MetricsWriter metrics(folder);
-  Narrator narrator(options, bar);
-  narrator.start(report, config);
+  if (!resumed) write_text_file(folder.file("config.json"), config.dump(2) + '\n');
+  if (resumed) report.resumed = describe_resume(options, from, devices, sharding, model);
 
   World world({.devices = devices, .log = log, .pin_threads = options.pin});
   Trainer trainer(
@@ -216,6 +185,15 @@ ExitCode run_train(const TrainOptions& options) {
        .fuse = !options.no_fuse,
        .on_nonfinite = options.on_nonfinite == "skip" ? OnNonfinite::skip : OnNonfinite::stop,
        .compare_every = options.compare_every});
+  if (from != nullptr) trainer.restore(from->checkpoint);
+  MetricsWriter metrics(folder, resumed ? trainer.epoch() : std::numeric_limits<int>::max());
+  CheckpointKeeper checkpoints(folder.file("checkpoints"), options.keep_checkpoints, from, config,
+                               log);
+  Narrator narrator(options, bar);
+  narrator.start(report, config);
+  trainer.on_checkpoint(
+      [&](Checkpoint checkpoint) { checkpoints.save(std::move(checkpoint)); },
+      {.every_steps = options.checkpoint_every, .every_seconds = options.checkpoint_minutes * 60});
   trainer.on_progress([&](const Progress& progress) { narrator.progress(progress); });
   trainer.on_epoch([&](const EpochStats& epoch) {
     metrics.add(epoch);
@@ -224,14 +202,21 @@ ExitCode run_train(const TrainOptions& options) {
   const std::filesystem::path weights = folder.file("weights.safetensors");
   const FitResult fit = fit_and_save(options, trainer, data, weights);
 
+  if (fit.stop_requested && !checkpoints.trouble().empty()) {
+    throw IoError(message("interrupted without a checkpoint: ", checkpoints.trouble(),
+                          "; the weights are in ", weights.string()));
+  }
+
   TrainEnd end{.interrupted = fit.stop_requested,
                .stopped_early = fit.stopped_early,
-               .epochs = fit.epochs,
+               .epochs = trainer.epoch(),
                .best_epoch = fit.best_epoch,
                .restored_best = options.restore_best,
                .test = {},
                .run_folder = folder.path(),
-               .weights = weights};
+               .weights = weights,
+               .checkpoint = checkpoints.folder().newest(),
+               .best_checkpoint = checkpoints.folder().best()};
   if (!end.interrupted && data.test.size() > 0) end.test = trainer.evaluate(data.test);
   end.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   narrator.end(end);

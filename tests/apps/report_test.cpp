@@ -90,6 +90,22 @@ TEST_CASE("report: other ends of a training", "[apps]") {
   test::check_golden("train_ends.txt", out.str());
 }
 
+TEST_CASE("report: a run that goes on says from where, and whether that is bit-equal", "[apps]") {
+  const auto start = [](const ResumeReport& resumed) {
+    std::ostringstream out;
+    TrainReport report{};
+    report.resumed = resumed;
+    write_train_start(out, report);
+    const std::string text = out.str();
+    return text.substr(text.find("resumed"));
+  };
+  CHECK(start({}) == "resumed: there is no checkpoint yet, training begins again\n");
+  CHECK(start({.checkpoint = "c", .step = 7, .epoch = 1}) ==
+        "resumed from: c, step 7 in epoch 1\nbit-equal to a run without the break\n");
+  CHECK(start({.checkpoint = "c", .step = 7, .epoch = 1, .bit_differences = {"one", "two"}}) ==
+        "resumed from: c, step 7 in epoch 1\nnot bit-equal to a run without the break: one; two\n");
+}
+
 TEST_CASE("report: an evaluation with its confusion matrix", "[apps]") {
   std::ostringstream out;
   write_eval(out, {.weights = "w.safetensors",

@@ -152,5 +152,43 @@ TEST_CASE("a folder that is gone is an error") {
   CHECK(test::contains(test::message_of<IoError>([&] { MetricsWriter{run}; }), "metrics.csv"));
 }
 
+TEST_CASE("a run that goes on has every row once, whatever the files were left like") {
+  const Scratch scratch;
+  const RunFolder run = RunFolder::create(scratch / "run");
+  {
+    MetricsWriter writer(run);
+    writer.add(first_epoch());
+    writer.add(second_epoch());
+  }
+  const std::string csv = read_text(run.file("metrics.csv"));
+  const std::string jsonl = read_text(run.file("metrics.jsonl"));
+  const auto check_goes_on = [&] {
+    MetricsWriter(run, 1).add(second_epoch());
+    CHECK(read_text(run.file("metrics.csv")) == csv);
+    CHECK(read_text(run.file("metrics.jsonl")) == jsonl);
+  };
+  check_goes_on();
+  // Ended in the middle of a row, in either file.
+  for (const std::size_t cut : {1, 7, 30}) {
+    test::put(run.file("metrics.csv"), csv.substr(0, csv.size() - cut));
+    check_goes_on();
+    test::put(run.file("metrics.jsonl"), jsonl.substr(0, jsonl.size() - cut));
+    check_goes_on();
+  }
+  test::put(run.file("metrics.csv"), csv + "3,0.5");
+  test::put(run.file("metrics.jsonl"), jsonl + R"({"event":"epoch","epoch":2)");
+  check_goes_on();
+  // From the begin on, from before there were files, and with nothing to take out.
+  { const MetricsWriter writer(run, 0); }
+  CHECK(read_text(run.file("metrics.csv")) == kHeader);
+  CHECK(read_text(run.file("metrics.jsonl")).empty());
+  std::filesystem::remove(run.file("metrics.csv"));
+  std::filesystem::remove(run.file("metrics.jsonl"));
+  MetricsWriter(run, 0).add(first_epoch());
+  check_goes_on();
+  { const MetricsWriter writer(run, 2); }
+  CHECK(read_text(run.file("metrics.csv")) == csv);
+}
+
 }  // namespace
 }  // namespace lockstep

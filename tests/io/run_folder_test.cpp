@@ -24,8 +24,10 @@ TEST_CASE("a named folder is made with its parents") {
   CHECK(fs::is_directory(run.path()));
   CHECK(run.file("x.txt") == run.path() / "x.txt");
   CHECK(names_in(scratch.path()) == std::vector<std::string>{"a"});
-  // Nothing is in it yet, so nothing would be overwritten.
-  CHECK(RunFolder::create(scratch / "a" / "b").path() == run.path());
+  CHECK_THROWS_AS(RunFolder::create(scratch / "a" / "b"), IoError);  // somebody has it
+  // Nothing is in it, so nothing would be overwritten.
+  fs::create_directory(scratch / "empty");
+  CHECK(RunFolder::create(scratch / "empty").path() == scratch / "empty");
   CHECK(fs::is_directory(RunFolder::create(scratch / "c" / "").path()));
 }
 
@@ -90,6 +92,24 @@ TEST_CASE("a link to a run that is gone is replaced, a folder called latest is n
   CHECK(test::contains(error, "move away"));
   CHECK(test::read_text(scratch / "latest" / "precious") == "text");
   for (const std::string& name : names_in(scratch.path())) CHECK(name.front() != '.');
+}
+
+TEST_CASE("a run is opened again, through a link too, but not while somebody has it") {
+  const Scratch scratch;
+  {
+    const RunFolder run = RunFolder::create({}, scratch.path(), kTime);
+    CHECK(test::contains(
+        test::message_of<IoError>([&] { static_cast<void>(RunFolder::open(run.path())); }),
+        "another process trains in this folder"));
+  }
+  const RunFolder again = RunFolder::open(scratch / "latest");
+  CHECK(again.path() == scratch / "20250131-235958");
+  CHECK_THROWS_AS(RunFolder::open(scratch / "20250131-235958"), IoError);
+  CHECK(test::contains(
+      test::message_of<IoError>([&] { static_cast<void>(RunFolder::open(scratch / "none")); }),
+      "there is no such run folder"));
+  test::put(scratch / "file", "text");
+  CHECK_THROWS_AS(RunFolder::open(scratch / "file"), IoError);
 }
 
 }  // namespace

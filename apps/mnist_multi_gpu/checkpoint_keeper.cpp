@@ -1,0 +1,33 @@
+#include "apps/mnist_multi_gpu/checkpoint_keeper.h"
+
+#include <utility>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::apps {
+
+CheckpointKeeper::CheckpointKeeper(const std::filesystem::path& folder, int keep,
+                                   const FoundCheckpoint* from, const Json& config, LogSink log)
+    : folder_(folder, keep, from), config_(config.dump()), log_(std::move(log)) {
+  folder_.check_room();
+}
+
+void CheckpointKeeper::save(Checkpoint checkpoint) {
+  checkpoint.config = config_;
+  const bool first = folder_.newest().empty();
+  try {
+    folder_.save(std::move(checkpoint));
+    trouble_.clear();
+    if (first) folder_.check_room();
+  } catch (const IoError& error) {
+    if (first) throw;
+    trouble_ = error.what();
+    if (log_) {
+      log_(LogLevel::warning,
+           message("no checkpoint: ", trouble_, "; training goes on, the newest is ",
+                   folder_.newest().string()));
+    }
+  }
+}
+
+}  // namespace lockstep::apps

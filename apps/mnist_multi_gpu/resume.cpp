@@ -1,0 +1,112 @@
+#include "apps/mnist_multi_gpu/resume.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "lockstep/core/error.h"
+#include "lockstep/io/files.h"
+
+namespace lockstep::apps {
+
+namespace {
+
+/// Options that change no bit of what is trained, or that the training data's digest decides about.
+/// More epochs are what a longer run would have had.
+constexpr std::array<std::string_view, 7> kFree = {
+    "--devices", "--data", "--data-resident", "--no-graph", "--pin", "--epochs", "--compare-every"};
+/// Of these the run's own values do not count.
+constexpr std::array<std::string_view, 4> kNotKept = {"--out", "--resume", "--quiet", "--json"};
+
+bool is_one_of(const auto& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool may_differ(const std::string& name) {
+  return is_one_of(kFree, name) || is_one_of(kNotKept, name) || name.starts_with("--checkpoint-") ||
+         name == "--keep-checkpoints";
+}
+
+std::string text_of(const Settings& settings, const std::string& name) {
+  const auto found = settings.find(name);
+  if (found == settings.end()) return "not set";
+  return found->second.empty() ? "set" : found->second;
+}
+
+/// What a run's config.json, or the copy of it in a checkpoint, says.
+struct RunConfig {
+  Settings options;
+  std::int64_t batch_size = 0;
+};
+
+RunConfig parse_config(const std::string& text, const std::string& where) {
+  try {
+    const auto json = nlohmann::json::parse(text);
+    return {json.at("options").get<Settings>(), json.at("batch_size").get<std::int64_t>()};
+  } catch (const nlohmann::json::exception& error) {
+    throw IoError(message(where, ": does not say the options of its run (", error.what(),
+                          "); start a new run with --out"));
+  }
+}
+
+}  // namespace
+
+TrainOptions resumed_options(const Settings& run, const TrainOptions& given,
+                             const std::filesystem::path& weights) {
+  std::string refused;
+  Settings merged;
+  for (const auto& [name, text] : run) {
+    if (!is_one_of(kNotKept, name)) merged[name] = text;
+  }
+  for (const std::string& name : given.given) {
+    const std::string now = text_of(given.settings, name);
+    if (may_differ(name)) {
+      merged[name] = given.settings.at(name);
+    } else if (const std::string before = text_of(run, name); now != before) {
+      refused += message(refused.empty() ? "" : "; ", name, " is ", before, " in that run and ",
+                         now, " here");
+    }
+  }
+  if (!refused.empty()) {
+    throw UsageError(message("--resume goes on with the same training: ", refused,
+                             ". Leave them out, or start a new run from its weights with "
+                             "--init-from ",
+                             weights.string()));
+  }
+  Arguments arguments{"train"};
+  for (const auto& [name, text] : merged) {
+    arguments.push_back(name);
+    if (!text.empty()) arguments.push_back(text);
+  }
+  return std::get<TrainOptions>(parse_mnist(arguments));
+}
+
+ResumedRun open_run(const TrainOptions& options) {
+  ResumedRun run{RunFolder::open(options.resume), {}, {}};
+  run.from = newest_checkpoint(run.folder.file("checkpoints"));
+  const std::filesystem::path config_path = run.folder.file("config.json");
+  if (!run.from && !std::filesystem::exists(config_path)) {
+    throw IoError(message(run.folder.path().string(),
+                          ": no run was started in this folder: it has no config.json and no "
+                          "checkpoints; start one with --out"));
+  }
+  const RunConfig config = run.from
+                               ? parse_config(run.from->checkpoint.config, run.from->path.string())
+                               : parse_config(read_file(config_path), config_path.string());
+  const std::filesystem::path weights =
+      run.from ? run.from->path / "weights.safetensors" : run.folder.file("weights.safetensors");
+  run.options = resumed_options(config.options, options, weights);
+  run.options.resume = options.resume;
+  run.options.batch_size = config.batch_size;
+  run.options.batch_per_replica = 0;
+  if (run.from) {
+    run.options.batch_size = run.from->checkpoint.recipe.batch_size;
+    run.options.shards = 0;
+    run.options.init_from.clear();
+  }
+  return run;
+}
+
+}  // namespace lockstep::apps

@@ -1,0 +1,59 @@
+// Saving checkpoints while training goes on, on a disk that is full for a time.
+#include "apps/mnist_multi_gpu/checkpoint_keeper.h"
+
+#include <vector>
+
+#include "lockstep/core/error.h"
+
+#include "apps/process.h"
+#include "io/checkpoint_cases.h"
+#include "io/file_limit.h"
+#include "support/catch.h"
+#include "support/throws.h"
+
+namespace lockstep::apps {
+
+using test::contains;
+using test::FileLimit;
+using test::message_of;
+using test::ScratchFolder;
+using test::small_checkpoint;
+
+TEST_CASE("a checkpoint that cannot be written is a warning, the first one an error", "[apps]") {
+  const ScratchFolder folder;
+  std::vector<std::string> warnings;
+  const LogSink log = [&](LogLevel level, std::string_view text) {
+    CHECK(level == LogLevel::warning);
+    warnings.emplace_back(text);
+  };
+  CheckpointKeeper keeper(folder / "checkpoints", 2, nullptr, Json{{"model", "mlp"}}, log);
+  {
+    const FileLimit full(200);
+    CHECK_THROWS_AS(keeper.save(small_checkpoint(0)), IoError);
+  }
+  keeper.save(small_checkpoint(0));
+  CHECK(warnings.empty());
+  {
+    const FileLimit full(200);
+    keeper.save(small_checkpoint(5));
+  }
+  REQUIRE(warnings.size() == 1);
+  CHECK(contains(warnings[0], "File too large"));
+  CHECK(contains(warnings[0], "the newest is " + (folder / "checkpoints/step-00000000")));
+  CHECK_FALSE(keeper.trouble().empty());
+  keeper.save(small_checkpoint(10));
+  CHECK(keeper.trouble().empty());
+  const auto newest = newest_checkpoint(folder / "checkpoints");
+  REQUIRE(newest);
+  CHECK(newest->checkpoint.step.step == 10);
+  CHECK(newest->checkpoint.config == R"({"model":"mlp"})");
+}
+
+TEST_CASE("more checkpoints than the disk has room for are refused before training", "[apps]") {
+  const ScratchFolder folder;
+  CheckpointKeeper keeper(folder / "checkpoints", 2000000000, nullptr, Json::object(), {});
+  CHECK(contains(message_of<IoError>([&] { keeper.save(small_checkpoint(0)); }),
+                 "keep fewer or make room"));
+}
+
+}  // namespace lockstep::apps

@@ -1,0 +1,28 @@
+// System calls that fail on purpose, or at which the process ends.
+#pragma once
+
+namespace lockstep::test {
+
+/// What happens at a call.
+enum class Fault {
+  refused,      ///< it does nothing and fails
+  short_write,  ///< a write takes half of the bytes and the next write fails; others are refused
+  dies_before,  ///< the process ends, as by SIGKILL, before it
+  dies_after,   ///< the process ends when it is done
+};
+
+/// While one lives, the calls of this thread to open, write, fsync, close, mkdir and rename are
+/// counted from 0, and the fault happens at number `at`, with errno `error`. Meanwhile fsync does
+/// not wait for the disk. One at a time.
+class SystemFault {
+ public:
+  SystemFault(int at, Fault fault, int error);
+  ~SystemFault();
+  SystemFault(const SystemFault&) = delete;
+  SystemFault& operator=(const SystemFault&) = delete;
+
+  /// Whether there was such a call.
+  [[nodiscard]] static bool happened();
+};
+
+}  // namespace lockstep::test
