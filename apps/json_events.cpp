@@ -97,6 +97,15 @@ Json result_event(const TrainEnd& end) {
   return event;
 }
 
+Json difference_json(const WeightDifference& difference) {
+  Json json;
+  json["tensor"] = difference.tensor;
+  json["index"] = difference.index;
+  json["elements"] = difference.count;
+  json["ulps"] = difference.ulps;
+  return json;
+}
+
 Json eval_event(const EvalReport& report) {
   Json event = make_event("eval");
   event["dataset"] = report.dataset;

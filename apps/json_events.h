@@ -11,6 +11,7 @@
 
 #include "apps/options.h"
 #include "apps/report.h"
+#include "apps/weights_compare.h"
 
 namespace lockstep::apps {
 
@@ -34,6 +35,8 @@ void write_event(std::ostream& out, const Json& event);
 [[nodiscard]] Json epoch_event(const EpochStats& epoch);
 /// "result", or "interrupted" when that is what happened.
 [[nodiscard]] Json result_event(const TrainEnd& end);
+/// {"tensor":..,"index":..,"elements":..,"ulps":..}
+[[nodiscard]] Json difference_json(const WeightDifference& difference);
 [[nodiscard]] Json eval_event(const EvalReport& report);
 [[nodiscard]] Json error_event(const char* kind, int exit_code, const std::string& text);
 

@@ -146,7 +146,7 @@ MnistCommand parse_train(const Arguments& arguments) {
   CommandLine line(
       std::string(kProgram) + " [train] [options]",
       "Trains a network on several devices in lockstep. Without options: the article's CNN on "
-      "MNIST for 2 epochs on every device there is. Other commands: eval, predict, parity; "
+      "MNIST for 2 epochs on every device there is. Other commands: eval, predict, parity, replay; "
       "'mnist_multi_gpu eval --help' tells about one of them.");
   CLI::Option* batch = nullptr;
   CLI::Option* per_replica = nullptr;
@@ -273,6 +273,26 @@ MnistCommand parse_parity(const Arguments& arguments) {
   return options;
 }
 
+MnistCommand parse_replay(const Arguments& arguments) {
+  ReplayOptions options;
+  CommandLine line(std::string(kProgram) + " replay [options] [RUN]",
+                   "Trains again from a checkpoint of a run, up to the next one, and says whether "
+                   "every weight and moment comes out bit for bit, or which tensor differs first. "
+                   "Where no checkpoint stands at the end, it trains twice and compares the two.");
+  line.group("What to train again");
+  line.value("run", options.run, "RUN", "folder of the run (runs/latest)");
+  line.value("--from", options.from, "NAME",
+             "checkpoint to begin at, such as step-00000430 (the last but one)");
+  line.value("--steps", options.steps, "N", "steps to train (up to the next checkpoint)",
+             whole_number(1, kMaxCount));
+  line.value("--devices", options.devices, "LIST", "as train has it (the run's)");
+  line.group("Output");
+  add_output(line, options.output);
+  line.epilog(exit_code_help());
+  if (auto text = line.parse(arguments, version_text(kProgram))) return PrintText{*text};
+  return options;
+}
+
 }  // namespace
 
 MnistCommand parse_mnist(const Arguments& arguments) {
@@ -282,8 +302,10 @@ MnistCommand parse_mnist(const Arguments& arguments) {
   if (arguments[0] == "eval") return parse_eval(rest);
   if (arguments[0] == "predict") return parse_predict(rest);
   if (arguments[0] == "parity") return parse_parity(rest);
-  throw UsageError(message(kProgram, ": no command '", arguments[0],
-                           "'; want train, eval, predict or parity (--help lists the options)"));
+  if (arguments[0] == "replay") return parse_replay(rest);
+  throw UsageError(
+      message(kProgram, ": no command '", arguments[0],
+              "'; want train, eval, predict, parity or replay (--help lists the options)"));
 }
 
 }  // namespace lockstep::apps

@@ -106,6 +106,14 @@ struct ParityOptions {
   OutputOptions output;
 };
 
+struct ReplayOptions {
+  std::filesystem::path run = "runs/latest";
+  std::string from;        ///< name of a checkpoint; empty: the last but one
+  std::int64_t steps = 0;  ///< 0: up to the next checkpoint
+  std::string devices;     ///< empty: the run's
+  OutputOptions output;
+};
+
 struct ScalingOptions {
   std::string kind = "cpu";
   std::vector<int> replicas = {1, 2, 4, 8};
@@ -158,8 +166,8 @@ struct PrintText {
   std::string text;
 };
 
-using MnistCommand =
-    std::variant<PrintText, TrainOptions, EvalOptions, PredictOptions, ParityOptions>;
+using MnistCommand = std::variant<PrintText, TrainOptions, EvalOptions, PredictOptions,
+                                  ParityOptions, ReplayOptions>;
 using BenchCommand = std::variant<PrintText, ScalingOptions, OpsOptions, PeersOptions, PeerOptions>;
 
 /// Arguments of mnist_multi_gpu, program name left out. Throws UsageError.

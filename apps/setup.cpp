@@ -84,6 +84,25 @@ Schedule make_schedule(const TrainOptions& options) {
   return ExponentialDecay{.factor = options.lr_decay, .min = options.lr_min};
 }
 
+TrainerOptions make_trainer_options(const TrainOptions& options) {
+  Residence residence = Residence::automatic;
+  if (options.data_resident == "on") residence = Residence::resident;
+  if (options.data_resident == "off") residence = Residence::streamed;
+  return {.seed = options.seed,
+          .reduce = options.reduce,
+          .shards = options.shards,
+          .bucket_bytes = options.bucket_bytes,
+          .schedule = make_schedule(options),
+          .l2 = static_cast<float>(options.l2),
+          .clip_norm = static_cast<float>(options.clip_norm),
+          .precision = options.precision == "tf32" ? Precision::tf32 : Precision::fp32,
+          .residence = residence,
+          .graph = !options.no_graph,
+          .fuse = !options.no_fuse,
+          .on_nonfinite = options.on_nonfinite == "skip" ? OnNonfinite::skip : OnNonfinite::stop,
+          .compare_every = options.compare_every};
+}
+
 LogSink stderr_log(bool quiet, ProgressBar& bar) {
   if (quiet) return {};
   return [&bar](LogLevel level, std::string_view text) {

@@ -9,6 +9,7 @@
 #include "lockstep/layers/model.h"
 #include "lockstep/optim/optimizer.h"
 #include "lockstep/optim/schedule.h"
+#include "lockstep/parallel/trainer.h"
 
 #include "apps/options.h"
 #include "apps/progress_bar.h"
@@ -23,6 +24,7 @@ namespace lockstep::apps {
 
 [[nodiscard]] Optimizer make_optimizer(const TrainOptions& options);
 [[nodiscard]] Schedule make_schedule(const TrainOptions& options);
+[[nodiscard]] TrainerOptions make_trainer_options(const TrainOptions& options);
 
 /// Notices and warnings on stderr, below an erased bar; nothing when `quiet`.
 [[nodiscard]] LogSink stderr_log(bool quiet, ProgressBar& bar);

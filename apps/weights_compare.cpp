@@ -21,19 +21,26 @@ std::uint32_t distance(float a, float b) {
 
 }  // namespace
 
+std::optional<WeightDifference> compare_tensors(const std::string& name, const Tensor& a,
+                                                const Tensor& b) {
+  WeightDifference difference{.tensor = name};
+  for (std::size_t i = 0; i < a.values().size(); ++i) {
+    const float left = a.values()[i];
+    const float right = b.values()[i];
+    if (std::bit_cast<std::uint32_t>(left) == std::bit_cast<std::uint32_t>(right)) continue;
+    if (difference.count++ == 0) difference.index = static_cast<std::int64_t>(i);
+    difference.ulps = std::max(difference.ulps, distance(left, right));
+  }
+  if (difference.count == 0) return {};
+  return difference;
+}
+
 std::optional<WeightDifference> first_difference(const Model& a, const Model& b) {
   for (const Parameter& parameter : a.layout().parameters()) {
-    const Tensor x = a.parameter(parameter.name);
-    const Tensor y = b.parameter(parameter.name);
-    WeightDifference difference{.tensor = parameter.name};
-    for (std::size_t i = 0; i < x.values().size(); ++i) {
-      const float left = x.values()[i];
-      const float right = y.values()[i];
-      if (std::bit_cast<std::uint32_t>(left) == std::bit_cast<std::uint32_t>(right)) continue;
-      if (difference.count++ == 0) difference.index = static_cast<std::int64_t>(i);
-      difference.ulps = std::max(difference.ulps, distance(left, right));
+    const std::string& name = parameter.name;
+    if (auto difference = compare_tensors(name, a.parameter(name), b.parameter(name))) {
+      return difference;
     }
-    if (difference.count > 0) return difference;
   }
   return {};
 }

@@ -16,6 +16,10 @@ struct WeightDifference {
   std::uint32_t ulps = 0;  ///< largest distance in it, in representable floats
 };
 
+/// Where the bits of two tensors of one shape differ.
+[[nodiscard]] std::optional<WeightDifference> compare_tensors(const std::string& name,
+                                                              const Tensor& a, const Tensor& b);
+
 /// The first parameter of `a`, in the order of the layers, whose bits differ from those of `b`.
 [[nodiscard]] std::optional<WeightDifference> first_difference(const Model& a, const Model& b);
 

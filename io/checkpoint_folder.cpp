@@ -41,7 +41,7 @@ std::optional<Number> number_of(const std::string& name) {
 }
 
 /// The checkpoints of a folder by their names, oldest first.
-std::vector<std::pair<Number, fs::path>> checkpoints_in(const fs::path& folder) {
+std::vector<std::pair<Number, fs::path>> numbered_in(const fs::path& folder) {
   std::vector<std::pair<Number, fs::path>> found;
   std::error_code reason;
   for (fs::directory_iterator entry(folder, reason), end; !reason && entry != end;
@@ -63,8 +63,14 @@ std::string manifest_of(const fs::path& checkpoint) {
 
 }  // namespace
 
+std::vector<fs::path> checkpoints_in(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  for (auto& [number, path] : numbered_in(folder)) paths.push_back(std::move(path));
+  return paths;
+}
+
 std::optional<FoundCheckpoint> newest_checkpoint(const fs::path& folder) {
-  auto candidates = checkpoints_in(folder);
+  auto candidates = numbered_in(folder);
   std::vector<std::string> damaged;
   for (auto candidate = candidates.rbegin(); candidate != candidates.rend(); ++candidate) {
     try {
@@ -100,7 +106,7 @@ CheckpointFolder::CheckpointFolder(fs::path folder, int keep, const FoundCheckpo
     parent_ = {from->path.filename().string(), from->manifest_sha256};
   }
   set_aside(newest_);
-  for (const auto& [number, path] : checkpoints_in(folder_)) kept_.push_back(path);
+  for (const auto& [number, path] : numbered_in(folder_)) kept_.push_back(path);
   if (from == nullptr) return;
   for (const fs::path& path : kept_) {
     try {
@@ -114,7 +120,7 @@ CheckpointFolder::CheckpointFolder(fs::path folder, int keep, const FoundCheckpo
 /// All where `newer_than` is empty.
 void CheckpointFolder::set_aside(const fs::path& newer_than) {
   const auto limit = number_of(newer_than.filename().string());
-  for (const auto& [number, path] : checkpoints_in(folder_)) {
+  for (const auto& [number, path] : numbered_in(folder_)) {
     if (limit && number <= *limit) continue;
     const std::string name = "aside-" + path.filename().string();
     fs::path target = folder_ / name;

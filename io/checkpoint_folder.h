@@ -23,6 +23,11 @@ struct FoundCheckpoint {
 /// or is not there. Throws IoError when it has checkpoints and none can be read.
 [[nodiscard]] std::optional<FoundCheckpoint> newest_checkpoint(const std::filesystem::path& folder);
 
+/// The checkpoints in `folder` by their names, oldest first, whole or not; none when it is not
+/// there.
+[[nodiscard]] std::vector<std::filesystem::path> checkpoints_in(
+    const std::filesystem::path& folder);
+
 /// Writes checkpoints into a folder, each as `step-` and its step, and removes those that are no
 /// longer kept. No checkpoint is ever overwritten. One process at a time (RunFolder sees to that).
 class CheckpointFolder {

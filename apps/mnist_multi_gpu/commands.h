@@ -9,6 +9,8 @@ namespace lockstep::apps {
 [[nodiscard]] ExitCode run_train(const TrainOptions& options);
 [[nodiscard]] ExitCode run_eval(const EvalOptions& options);
 [[nodiscard]] ExitCode run_predict(const PredictOptions& options);
+/// failure when weights or moments differ.
+[[nodiscard]] ExitCode run_replay(const ReplayOptions& options);
 /// failure when the weights differ.
 [[nodiscard]] ExitCode run_parity(const ParityOptions& options);
 

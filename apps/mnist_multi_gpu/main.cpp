@@ -17,6 +17,7 @@ struct Runner {
   ExitCode operator()(const EvalOptions& options) const { return run_eval(options); }
   ExitCode operator()(const PredictOptions& options) const { return run_predict(options); }
   ExitCode operator()(const ParityOptions& options) const { return run_parity(options); }
+  ExitCode operator()(const ReplayOptions& options) const { return run_replay(options); }
 };
 
 }  // namespace

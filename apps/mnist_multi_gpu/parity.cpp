@@ -113,10 +113,7 @@ Json difference_json(const Run& first, const Run& other) {
   Json json;
   json["replicas"] = {first.replicas, other.replicas};
   if (const auto difference = first_difference(first.model, other.model)) {
-    json["tensor"] = difference->tensor;
-    json["index"] = difference->index;
-    json["elements"] = difference->count;
-    json["ulps"] = difference->ulps;
+    json.update(difference_json(*difference));
   } else {
     json["validation_loss"] = {first.validation.loss, other.validation.loss};
   }

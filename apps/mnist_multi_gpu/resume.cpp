@@ -51,6 +51,14 @@ RunConfig parse_config(const std::string& text, const std::string& where) {
   }
 }
 
+/// Batches are the checkpoint's, and so are shards and weights where training goes on from it.
+void begin_at(const Checkpoint& from, TrainOptions& options) {
+  options.batch_size = from.recipe.batch_size;
+  options.batch_per_replica = 0;
+  options.shards = 0;
+  options.init_from.clear();
+}
+
 }  // namespace
 
 TrainOptions resumed_options(const Settings& run, const TrainOptions& given,
@@ -83,6 +91,13 @@ TrainOptions resumed_options(const Settings& run, const TrainOptions& given,
   return std::get<TrainOptions>(parse_mnist(arguments));
 }
 
+TrainOptions options_of(const FoundCheckpoint& from) {
+  const RunConfig config = parse_config(from.checkpoint.config, from.path.string());
+  TrainOptions options = resumed_options(config.options, {}, from.path / "weights.safetensors");
+  begin_at(from.checkpoint, options);
+  return options;
+}
+
 ResumedRun open_run(const TrainOptions& options) {
   ResumedRun run{RunFolder::open(options.resume), {}, {}};
   run.from = newest_checkpoint(run.folder.file("checkpoints"));
@@ -101,11 +116,7 @@ ResumedRun open_run(const TrainOptions& options) {
   run.options.resume = options.resume;
   run.options.batch_size = config.batch_size;
   run.options.batch_per_replica = 0;
-  if (run.from) {
-    run.options.batch_size = run.from->checkpoint.recipe.batch_size;
-    run.options.shards = 0;
-    run.options.init_from.clear();
-  }
+  if (run.from) begin_at(run.from->checkpoint, run.options);
   return run;
 }
 

@@ -25,6 +25,10 @@ struct ResumedRun {
 /// another value of and that would make it another training.
 [[nodiscard]] ResumedRun open_run(const TrainOptions& options);
 
+/// The options of the training that a checkpoint was made in, with the checkpoint's batch size and
+/// shards.
+[[nodiscard]] TrainOptions options_of(const FoundCheckpoint& from);
+
 /// The options of a run that goes on: `run` as its config.json has them, `given` as they were
 /// parsed from the command line. `weights` is named in the advice for what is refused.
 [[nodiscard]] TrainOptions resumed_options(const Settings& run, const TrainOptions& given,

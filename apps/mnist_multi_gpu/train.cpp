@@ -38,11 +38,6 @@ void check_precision(const TrainOptions& options, const Devices& devices) {
   }
 }
 
-Residence residence_of(const TrainOptions& options) {
-  if (options.data_resident == "auto") return Residence::automatic;
-  return options.data_resident == "on" ? Residence::resident : Residence::streamed;
-}
-
 Model initial_model(const TrainOptions& options, const Shape& sample) {
   Model model(zoo::by_name(options.model), sample, options.seed);
   if (!options.init_from.empty()) load_weights(model, options.init_from);
@@ -170,21 +165,8 @@ ExitCode run_train(const TrainOptions& given) {
   if (resumed) report.resumed = describe_resume(options, from, devices, sharding, model);
 
   World world({.devices = devices, .log = log, .pin_threads = options.pin});
-  Trainer trainer(
-      world, model, SoftmaxCrossEntropy{}, make_optimizer(options),
-      {.seed = options.seed,
-       .reduce = options.reduce,
-       .shards = options.shards,
-       .bucket_bytes = options.bucket_bytes,
-       .schedule = make_schedule(options),
-       .l2 = static_cast<float>(options.l2),
-       .clip_norm = static_cast<float>(options.clip_norm),
-       .precision = options.precision == "tf32" ? Precision::tf32 : Precision::fp32,
-       .residence = residence_of(options),
-       .graph = !options.no_graph,
-       .fuse = !options.no_fuse,
-       .on_nonfinite = options.on_nonfinite == "skip" ? OnNonfinite::skip : OnNonfinite::stop,
-       .compare_every = options.compare_every});
+  Trainer trainer(world, model, SoftmaxCrossEntropy{}, make_optimizer(options),
+                  make_trainer_options(options));
   if (from != nullptr) trainer.restore(from->checkpoint);
   MetricsWriter metrics(folder, resumed ? trainer.epoch() : std::numeric_limits<int>::max());
   CheckpointKeeper checkpoints(folder.file("checkpoints"), options.keep_checkpoints, from, config,
