@@ -159,6 +159,36 @@ lane_mutations() {
 # Trainings killed at random times end with the weights of one that was not.
 lane_kills() { LOCKSTEP_KILLS=50 build/cpu-release/bin/apps_tests 'resume: killed*'; }
 
+# fuzz ARGUMENTS OF LIBFUZZER: two harnesses at a time, each from its corpus; what they find stays in build/fuzz/found.
+fuzz() {
+  local found=build/fuzz/found
+  mkdir -p "$found"
+  # shellcheck disable=SC2016  # the inner shell expands it
+  find build/fuzz/bin -name 'fuzz_*' -type f -printf '%f\n' | sort | xargs -P 2 -I {} bash -c '
+    name=$1 work=$2 found=$3 harness=${1#fuzz_}
+    shift 3
+    mkdir -p "$work/$name"
+    if ! "build/fuzz/bin/$name" -rss_limit_mb=1024 -timeout=10 -max_len=4096 -print_final_stats=1 \
+      -dict="tests/fuzz/dictionary/$harness.txt" -artifact_prefix="$found/$harness-" "$@" \
+      "$work/$name" "tests/fuzz/corpus/$harness" >"$work/$name.log" 2>&1; then
+      cat "$work/$name.log"
+      exit 1
+    fi
+    printf "%s: %s executions, %s\n" "$harness" "$(sed -n "s/^stat::number_of_executed_units: *//p" "$work/$name.log")" \
+      "$(grep -o "DONE .*corp" "$work/$name.log" | sed "s/DONE *//; s/ corp//")"
+  ' _ {} "$work" "$found" "$@"
+}
+
+# By day a moment each, at night ten million executions each.
+lane_fuzz() {
+  if [[ $mode == nightly ]]; then fuzz -runs=10000000; else fuzz -max_total_time=40; fi
+}
+
+lane_fuzz_build() {
+  setup_has clang || { not_run "there is no clang with libFuzzer on this machine"; return; }
+  lane_build fuzz
+}
+
 lane_repeat() { ctest --preset cpu-release --parallel "$cores" -L 'parallel|data|io' --repeat until-fail:5; }
 
 # --- running them ---
@@ -297,6 +327,9 @@ if [[ $mode == nightly ]]; then
   after_build "simulated GPUs, tsan" lane_simulated tsan -R '^cusim/threads/'
   after_build racecheck lane_simulated tsan -R '^cusim/racecheck/'
 fi
+run_lane "build fuzz" lane_fuzz_build
+built=$status
+after_build fuzz lane_fuzz
 run_lane "user without root" lane_user
 if [[ $mode == nightly ]]; then
   run_lane "sixteen lanes" lane_sixteen_lanes

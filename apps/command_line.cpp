@@ -146,12 +146,12 @@ void CommandLine::add_help(const std::string& name, const std::string& argument,
 }
 
 std::optional<std::string> CommandLine::parse(const Arguments& arguments,
-                                              const std::string& version) {
+                                              const std::string& program) {
   const auto given = [&](const char* name) {
     return std::find(arguments.begin(), arguments.end(), name) != arguments.end();
   };
   if (given("--help") || given("-h")) return help();
-  if (given("--version")) return version;
+  if (given("--version")) return version_text(program);
   try {
     // CLI11 takes the arguments last first.
     app_.parse(Arguments(arguments.rbegin(), arguments.rend()));

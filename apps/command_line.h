@@ -80,10 +80,11 @@ class CommandLine {
   /// A paragraph at the end of the help.
   void epilog(const std::string& text);
 
-  /// Parses the arguments. With --help or --version among them returns the text to print instead.
+  /// Parses the arguments of `program`. With --help or --version among them returns the text to
+  /// print instead.
   /// Throws UsageError.
   [[nodiscard]] std::optional<std::string> parse(const Arguments& arguments,
-                                                 const std::string& version);
+                                                 const std::string& program);
   [[nodiscard]] std::string help() const;
   /// After parse: every option that was given or has a value of its own, as it would be given.
   /// Flags that are set have no text.

@@ -20,6 +20,7 @@
 #include <string>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/printable.h"
 
 namespace lockstep::apps {
 
@@ -27,6 +28,11 @@ namespace {
 
 constexpr std::int64_t kMaxPixels = std::int64_t{1} << 26;
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 28;
+
+/// Pixels that a byte of a file can be at most. Deflate makes at most 1032 bytes of one, and a byte
+/// of a PNG is at most 8 pixels; a block of 8 x 8 pixels takes a bit of a JPEG at least.
+constexpr std::int64_t kPngPixels = 8 * 1032;
+constexpr std::int64_t kJpegPixels = 8 * 64;
 
 void check_size(std::int64_t width, std::int64_t height, const std::string& name) {
   if (width <= kMaxPixels && height <= kMaxPixels / width) return;
@@ -49,6 +55,21 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path) {
     }
   }
   return bytes;
+}
+
+/// Whether every chunk of a PNG up to its end lies in the file. stb takes memory for what a chunk
+/// promises before it looks.
+bool has_whole_chunks(const std::vector<std::uint8_t>& png) {
+  constexpr std::size_t kSignature = 8;
+  constexpr std::size_t kFrame = 12;  // length, type and check sum
+  for (std::size_t at = kSignature; at + kFrame <= png.size();) {
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < 4; ++i) length = length << 8U | png[at + i];
+    if (length > png.size() - at - kFrame) return false;
+    if (std::equal(&png[at + 4], &png[at + 8], "IEND")) break;
+    at += kFrame + length;
+  }
+  return true;
 }
 
 /// The next number of a PNM header behind blanks and comments; -1 when there is none.
@@ -113,13 +134,22 @@ GreyImage read_image(const std::filesystem::path& path) {
   int height = 0;
   int channels = 0;
   const auto refuse = [&](const char* why) {
-    return DataError(message(path.string(), ": not a picture that can be read (", why,
+    // The reason may hold the name of a PNG chunk, which is any four bytes.
+    return DataError(message(path.string(), ": not a picture that can be read (", printable(why),
                              "); want a PNG, JPEG or PGM file"));
   };
+  const bool png = !bytes.empty() && bytes[0] == 0x89;
+  if (png && !has_whole_chunks(bytes)) throw refuse("a chunk is cut off");
   if (stbi_info_from_memory(bytes.data(), size, &width, &height, &channels) == 0) {
     throw refuse(stbi_failure_reason());
   }
   check_size(width, height, path.string());
+  const std::int64_t most = (png ? kPngPixels : kJpegPixels) * std::ssize(bytes);
+  if (std::int64_t{width} * height > most) {
+    throw DataError(message(path.string(), ": ", width, " x ", height,
+                            " pixels do not fit into its ", bytes.size(),
+                            " bytes; it is cut off or damaged, want the whole picture"));
+  }
   const std::unique_ptr<stbi_uc, decltype(&stbi_image_free)> pixels(
       stbi_load_from_memory(bytes.data(), size, &width, &height, &channels, STBI_grey_alpha),
       &stbi_image_free);

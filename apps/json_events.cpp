@@ -14,9 +14,12 @@ Json make_event(const char* name) {
   return event;
 }
 
+std::string json_text(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
 void write_event(std::ostream& out, const Json& event) {
-  // A message may hold bytes of a file that are no UTF-8.
-  out << event.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n' << std::flush;
+  out << json_text(event) << std::flush;
 }
 
 Json config_json(const TrainOptions& options, const TrainReport& report, const Sharding& sharding) {

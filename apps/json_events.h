@@ -23,6 +23,9 @@ inline constexpr int kEventSchema = 1;
 
 /// An event with its name and schema set.
 [[nodiscard]] Json make_event(const char* name);
+/// `json` as text with a newline at its end; by default on one line. Bytes that are no UTF-8, which
+/// names of files and messages about them may hold, become U+FFFD.
+[[nodiscard]] std::string json_text(const Json& json, int indent = -1);
 /// Writes `event` as one line and flushes.
 void write_event(std::ostream& out, const Json& event);
 

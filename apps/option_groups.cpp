@@ -5,7 +5,7 @@
 namespace lockstep::apps {
 
 Check dataset_name() {
-  return one_of({"mnist", "fashion-mnist", "synthetic"});
+  return one_of(dataset_names());
 }
 
 Check model_name() {

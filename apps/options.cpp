@@ -146,7 +146,8 @@ MnistCommand parse_train(const Arguments& arguments) {
   CommandLine line(
       std::string(kProgram) + " [train] [options]",
       "Trains a network on several devices in lockstep. Without options: the article's CNN on "
-      "MNIST for 2 epochs on every device there is. Other commands: eval, predict, parity, replay; "
+      "MNIST for 2 epochs on every device there is. Other commands: eval, predict, parity, replay, "
+      "doctor; "
       "'mnist_multi_gpu eval --help' tells about one of them.");
   CLI::Option* batch = nullptr;
   CLI::Option* per_replica = nullptr;
@@ -168,7 +169,7 @@ MnistCommand parse_train(const Arguments& arguments) {
       "for\n"
       "the columns train_seconds, eval_seconds, seconds and samples_per_second.\n");
   line.epilog(exit_code_help());
-  if (auto text = line.parse(arguments, version_text(kProgram))) return PrintText{*text};
+  if (auto text = line.parse(arguments, kProgram)) return PrintText{*text};
 
   if (batch->count() > 0 && per_replica->count() > 0) {
     throw UsageError("--batch-size and --batch-per-replica: give one of them");
@@ -216,7 +217,7 @@ MnistCommand parse_eval(const Arguments& arguments) {
              "write a CSV file with number, class and prediction of every sample");
   add_output(line, options.output);
   line.epilog(exit_code_help());
-  if (auto text = line.parse(arguments, version_text(kProgram))) return PrintText{*text};
+  if (auto text = line.parse(arguments, kProgram)) return PrintText{*text};
   return options;
 }
 
@@ -233,7 +234,7 @@ MnistCommand parse_predict(const Arguments& arguments) {
   line.flag("--no-preview", options.no_preview, "leave out the drawing of what the network sees");
   add_output(line, options.output);
   line.epilog(exit_code_help());
-  if (auto text = line.parse(arguments, version_text(kProgram))) return PrintText{*text};
+  if (auto text = line.parse(arguments, kProgram)) return PrintText{*text};
   if (options.images.empty()) {
     throw UsageError(
         "predict: no picture given; name PNG, JPEG or PGM files (--help lists the options)");
@@ -268,7 +269,7 @@ MnistCommand parse_parity(const Arguments& arguments) {
   line.group("Output");
   add_output(line, options.output);
   line.epilog(exit_code_help());
-  if (auto text = line.parse(arguments, version_text(kProgram))) return PrintText{*text};
+  if (auto text = line.parse(arguments, kProgram)) return PrintText{*text};
   if (!replicas.empty()) options.replicas = parse_numbers(replicas);
   return options;
 }
@@ -289,11 +290,34 @@ MnistCommand parse_replay(const Arguments& arguments) {
   line.group("Output");
   add_output(line, options.output);
   line.epilog(exit_code_help());
-  if (auto text = line.parse(arguments, version_text(kProgram))) return PrintText{*text};
+  if (auto text = line.parse(arguments, kProgram)) return PrintText{*text};
+  return options;
+}
+
+MnistCommand parse_doctor(const Arguments& arguments) {
+  DoctorOptions options;
+  CommandLine line(
+      std::string(kProgram) + " doctor [options]",
+      "Looks for what would keep a training on this machine from going well: cores, GPUs, driver, "
+      "libraries, copies between GPUs, shared memory, data files, room and rights. Each check "
+      "passes, warns or fails, and says what to do. It changes nothing.");
+  line.group("What to look at");
+  line.value("--devices", options.devices, "LIST",
+             "as in training; a GPU that is named here and cannot be used is a failure (auto)");
+  add_data(line, options.data.dataset, options.data.folder, "mnist");
+  line.value("--out", options.out, "DIR", "folder where a run would be written (runs)");
+  line.group("Output");
+  add_output(line, options.output);
+  line.epilog(exit_code_help());
+  if (auto text = line.parse(arguments, kProgram)) return PrintText{*text};
   return options;
 }
 
 }  // namespace
+
+std::vector<std::string> dataset_names() {
+  return {"mnist", "fashion-mnist", "synthetic"};
+}
 
 MnistCommand parse_mnist(const Arguments& arguments) {
   if (arguments.empty() || arguments[0].starts_with('-')) return parse_train(arguments);
@@ -303,9 +327,10 @@ MnistCommand parse_mnist(const Arguments& arguments) {
   if (arguments[0] == "predict") return parse_predict(rest);
   if (arguments[0] == "parity") return parse_parity(rest);
   if (arguments[0] == "replay") return parse_replay(rest);
+  if (arguments[0] == "doctor") return parse_doctor(rest);
   throw UsageError(
       message(kProgram, ": no command '", arguments[0],
-              "'; want train, eval, predict, parity or replay (--help lists the options)"));
+              "'; want train, eval, predict, parity, replay or doctor (--help lists the options)"));
 }
 
 }  // namespace lockstep::apps

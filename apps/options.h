@@ -16,9 +16,12 @@
 
 namespace lockstep::apps {
 
+/// What --dataset can be.
+[[nodiscard]] std::vector<std::string> dataset_names();
+
 /// Where the samples come from.
 struct DataOptions {
-  std::string dataset = "mnist";  ///< "mnist", "fashion-mnist" or "synthetic"
+  std::string dataset = "mnist";  ///< one of dataset_names()
   std::filesystem::path folder;   ///< of the IDX files; empty: data/<dataset>
   std::optional<std::int64_t> limit_train;
   std::optional<std::int64_t> limit_validation;
@@ -114,6 +117,13 @@ struct ReplayOptions {
   OutputOptions output;
 };
 
+struct DoctorOptions {
+  std::string devices = "auto";
+  DataOptions data;
+  std::filesystem::path out;  ///< empty: runs/
+  OutputOptions output;
+};
+
 struct ScalingOptions {
   std::string kind = "cpu";
   std::vector<int> replicas = {1, 2, 4, 8};
@@ -167,7 +177,7 @@ struct PrintText {
 };
 
 using MnistCommand = std::variant<PrintText, TrainOptions, EvalOptions, PredictOptions,
-                                  ParityOptions, ReplayOptions>;
+                                  ParityOptions, ReplayOptions, DoctorOptions>;
 using BenchCommand = std::variant<PrintText, ScalingOptions, OpsOptions, PeersOptions, PeerOptions>;
 
 /// Arguments of mnist_multi_gpu, program name left out. Throws UsageError.

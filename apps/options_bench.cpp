@@ -49,7 +49,7 @@ BenchCommand parse_scaling(const Arguments& arguments) {
              model_name());
   add_data(line, options.data.dataset, options.data.folder, "synthetic");
   add_report(line, options.json, options.quiet);
-  if (auto text = line.parse(arguments, version_text(kProgram))) return PrintText{*text};
+  if (auto text = line.parse(arguments, kProgram)) return PrintText{*text};
   if (!replicas.empty()) options.replicas = parse_numbers(replicas);
   return options;
 }
@@ -67,7 +67,7 @@ BenchCommand parse_ops(const Arguments& arguments) {
   line.value("--rounds", options.rounds, "N", "measurements of every operation (5)",
              whole_number(1, 1000));
   add_report(line, options.json, options.quiet);
-  if (auto text = line.parse(arguments, version_text(kProgram))) return PrintText{*text};
+  if (auto text = line.parse(arguments, kProgram)) return PrintText{*text};
   return options;
 }
 
@@ -121,7 +121,7 @@ BenchCommand parse_peers(const Arguments& arguments) {
              "folder of a libblas.so.3, as OpenBLAS has one, that the setting 'best' loads instead "
              "of its own");
   add_report(line, options.json, options.quiet);
-  if (auto text = line.parse(arguments, version_text(kProgram))) return PrintText{*text};
+  if (auto text = line.parse(arguments, kProgram)) return PrintText{*text};
   if (!models.empty()) options.models = parse_names(models);
   if (!cores.empty()) options.cores = parse_numbers(cores);
   return options;
@@ -144,7 +144,7 @@ BenchCommand parse_peer(const Arguments& arguments) {
   line.value("--started", options.started, "NS", "steady clock when the process was started (now)",
              whole_number(0, std::numeric_limits<std::int64_t>::max()));
   line.epilog(exit_code_help());
-  if (auto text = line.parse(arguments, version_text(kProgram))) return PrintText{*text};
+  if (auto text = line.parse(arguments, kProgram)) return PrintText{*text};
   return options;
 }
 

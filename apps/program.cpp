@@ -24,12 +24,9 @@ void fill_standard_descriptors() {
   }
 }
 
-/// What training on several GPUs wants of NCCL, unless the user wants something else: sums that are
-/// equal from run to run, and no extra launches in a recorded step. NCCL reads it when it starts.
 void set_nccl_defaults() {
   constexpr int kKeep = 0;
-  setenv("NCCL_NVLS_ENABLE", "0", kKeep);
-  setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", kKeep);
+  for (const auto& [name, value] : kNcclDefaults) setenv(name, value, kKeep);
 }
 
 }  // namespace

@@ -1,41 +1,16 @@
 #include "apps/setup.h"
 
-#include <fstream>
 #include <iostream>
-
-#include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "lockstep/core/error.h"
 #include "lockstep/data/mnist.h"
 #include "lockstep/data/synthetic.h"
+#include "lockstep/io/run_config.h"
 #include "lockstep/io/weights.h"
 #include "lockstep/layers/zoo.h"
 
 namespace lockstep::apps {
-
-namespace {
-
-/// A config.json or manifest.json beside the weights; null when there is none.
-nlohmann::json read_config(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file) return {};
-  try {
-    return nlohmann::json::parse(file);
-  } catch (const nlohmann::json::exception& error) {
-    throw IoError(message(path.string(), ": not the JSON of a run's configuration (", error.what(),
-                          "); move it away and name the model with --model"));
-  }
-}
-
-/// A text in the configuration, empty when it is not there.
-std::string text_of(const nlohmann::json& config, const char* key) {
-  const auto found = config.find(key);
-  return config.is_object() && found != config.end() && found->is_string()
-             ? found->get<std::string>()
-             : std::string();
-}
-
-}  // namespace
 
 Shape digit_shape() {
   return {1, 28, 28};
@@ -122,23 +97,27 @@ std::string processor_text(const std::string& kind) {
 
 TrainedModel load_trained(const std::filesystem::path& path, const std::string& model_name) {
   namespace fs = std::filesystem;
-  const bool folder = fs::is_directory(path);
-  if (!folder && !fs::exists(path)) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) {
     throw IoError(
         message(path.string(),
                 ": no such run folder or weights file; train first, or name one with --weights"));
   }
-  const fs::path weights = folder ? path / "weights.safetensors" : path;
-  nlohmann::json config = read_config(weights.parent_path() / "config.json");
-  if (config.is_null()) {  // a checkpoint's
-    const nlohmann::json manifest = read_config(weights.parent_path() / "manifest.json");
-    if (manifest.is_object() && manifest.contains("config")) config = manifest["config"];
+  if (error) {
+    throw IoError(message(path.string(), ": cannot be looked at (", error.message(),
+                          "); name another run folder or weights file with --weights"));
   }
-  std::string name = model_name.empty() ? text_of(config, "model") : model_name;
+  const fs::path weights = fs::is_directory(status) ? path / "weights.safetensors" : path;
+  const fs::path folder = weights.parent_path();
+  const LegalTexts wanted = {{"model", zoo::names()}, {"dataset", dataset_names()}, {"data", {}}};
+  auto config = read_run_config(folder / "config.json", wanted);
+  if (config.empty()) config = read_run_config(folder / "manifest.json", wanted, "config");
+  std::string name = !model_name.empty() ? model_name : config["model"];
   if (name.empty()) name = "article";
   Model model(zoo::by_name(name), digit_shape());
   load_weights(model, weights);
-  return {std::move(model), weights, name, text_of(config, "dataset"), text_of(config, "data")};
+  return {std::move(model), weights, name, config["dataset"], config["data"]};
 }
 
 }  // namespace lockstep::apps

@@ -1,6 +1,7 @@
 #include "apps/text.h"
 
 #include <algorithm>
+#include <array>
 #include <iomanip>
 #include <sstream>
 
@@ -12,6 +13,14 @@ std::string fixed(double value, int digits) {
   std::ostringstream out;
   out << std::fixed << std::setprecision(digits) << value;
   return out.str();
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "kB", "MB", "GB", "TB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1000 && unit + 1 < kUnits.size(); ++unit) value /= 1000;
+  return message(fixed(value, unit == 0 ? 0 : 1), ' ', kUnits[unit]);
 }
 
 std::string rate_text(double rate) {

@@ -11,6 +11,8 @@ namespace lockstep::apps {
 
 /// `value` with `digits` digits behind the point.
 [[nodiscard]] std::string fixed(double value, int digits);
+/// "512 B", "64.2 MB", "141.0 GB"; a MB is a million bytes.
+[[nodiscard]] std::string bytes_text(std::uint64_t bytes);
 /// A learning rate: four digits behind the point as in the article, more where they would hide it.
 [[nodiscard]] std::string rate_text(double rate);
 /// "2 CPU replicas (avx512)".

@@ -44,6 +44,10 @@ if(LOCKSTEP_SIXTEEN_LANES)
   list(APPEND lockstep_flags_avx2 -DLOCKSTEP_SIXTEEN_LANES -Wno-psabi)
 endif()
 set(lockstep_flags_avx512 -mavx2 -mfma -mavx512f -mavx512vl -mavx512bw -mavx512dq -mprefer-vector-width=512)
+set(lockstep_cuda_architectures "")
+if(LOCKSTEP_HAS_CUDA)
+  list(JOIN CMAKE_CUDA_ARCHITECTURES ", " lockstep_cuda_architectures)
+endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/config.h.in ${LOCKSTEP_INCLUDE_DIR}/lockstep/config.h @ONLY)
 
 # lockstep_folder(NAME [folders it may use...]): the object library lockstep_NAME of the folder NAME.

@@ -13,7 +13,7 @@
 namespace lockstep::detail {
 namespace {
 
-constexpr std::size_t kBufferBytes = std::size_t{256} * 1024;
+constexpr std::uint64_t kBufferBytes = std::uint64_t{256} * 1024;
 constexpr int kGzipWindow = 15 + 16;  // zlib's largest window, and its way of saying "gzip header"
 
 }  // namespace
@@ -28,8 +28,10 @@ std::string fetch_again(const std::filesystem::path& path) {
 }
 
 ByteSource::ByteSource(std::filesystem::path path, const ReadProgress& progress)
-    : path_(std::move(path)), progress_(progress), buffer_(kBufferBytes) {
+    : path_(std::move(path)), progress_(progress) {
   open();
+  // No more than the file has; of room for two bytes even an empty one is told.
+  buffer_.resize(std::clamp<std::uint64_t>(file_size_, 2, kBufferBytes));
   if (fill(2) == 0) {
     throw DataError(
         message(path_.string(), ": the file is empty, expected an IDX file. ", fetch_again(path_)));

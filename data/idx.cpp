@@ -25,7 +25,7 @@ using detail::fetch_again;
 constexpr std::uint8_t kUnsignedByte = 0x08;
 constexpr std::size_t kSniffBytes = 512;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 62;  // what a Shape can count
-constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
+constexpr std::uint64_t kPiece = std::uint64_t{64} << 10;
 constexpr std::uint64_t kMaxExcessCounted = std::uint64_t{16} << 20;
 
 std::string hex(std::span<const std::uint8_t> bytes) {
@@ -235,7 +235,7 @@ class IdxReader {
   /// Bytes after the data; reads a gzip stream to its end, which checks its sums.
   std::uint64_t count_excess() {
     std::uint64_t excess = head_excess_;
-    std::vector<std::uint8_t> scratch(64 * 1024);
+    std::vector<std::uint8_t> scratch(kPiece);
     while (excess <= kMaxExcessCounted) {
       const std::size_t got = source_.read(scratch.data(), scratch.size());
       excess += got;

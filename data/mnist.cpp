@@ -44,39 +44,6 @@ std::optional<fs::path> find_file(const fs::path& folder, const FileKind& kind) 
   return std::nullopt;
 }
 
-/// The four files in the order of kFiles.
-std::array<fs::path, 4> find_files(const fs::path& folder) {
-  const std::string remedy =
-      message("Fetch it: scripts/fetch_mnist.sh ", folder.string(),
-              " (with --fashion for Fashion-MNIST)", ", or train on the synthetic digits");
-  std::error_code error;
-  const auto type = fs::status(folder, error).type();
-  if (type == fs::file_type::not_found) {
-    throw DataError(
-        message(folder.string(),
-                ": there is no such folder, expected one with the four files of MNIST. ", remedy));
-  }
-  if (!error && type != fs::file_type::directory) {
-    throw DataError(message(folder.string(),
-                            ": this is no folder, expected one with the four files of MNIST. ",
-                            remedy));
-  }
-  std::array<fs::path, 4> paths;
-  std::string missing;
-  for (std::size_t i = 0; i < kFiles.size(); ++i) {
-    if (auto path = find_file(folder, kFiles[i])) {
-      paths[i] = std::move(*path);
-    } else {
-      missing += (missing.empty() ? "" : ", ") + raw_name(kFiles[i], '-');
-    }
-  }
-  if (!missing.empty()) {
-    throw DataError(message(folder.string(), ": has no ", missing,
-                            " (nor that with .idx for -idx, or with .gz). ", remedy));
-  }
-  return paths;
-}
-
 /// Adds up the progress over all files.
 class TotalProgress {
  public:
@@ -131,13 +98,45 @@ std::string name_of_folder(const fs::path& folder) {
 
 }  // namespace
 
+std::array<fs::path, 4> find_mnist(const fs::path& folder) {
+  const std::string remedy =
+      message("Fetch it: scripts/fetch_mnist.sh ", folder.string(),
+              " (with --fashion for Fashion-MNIST)", ", or train on the synthetic digits");
+  std::error_code error;
+  const auto type = fs::status(folder, error).type();
+  if (type == fs::file_type::not_found) {
+    throw DataError(
+        message(folder.string(),
+                ": there is no such folder, expected one with the four files of MNIST. ", remedy));
+  }
+  if (!error && type != fs::file_type::directory) {
+    throw DataError(message(folder.string(),
+                            ": this is no folder, expected one with the four files of MNIST. ",
+                            remedy));
+  }
+  std::array<fs::path, 4> paths;
+  std::string missing;
+  for (std::size_t i = 0; i < kFiles.size(); ++i) {
+    if (auto path = find_file(folder, kFiles[i])) {
+      paths[i] = std::move(*path);
+    } else {
+      missing += (missing.empty() ? "" : ", ") + raw_name(kFiles[i], '-');
+    }
+  }
+  if (!missing.empty()) {
+    throw DataError(message(folder.string(), ": has no ", missing,
+                            " (nor that with .idx for -idx, or with .gz). ", remedy));
+  }
+  return paths;
+}
+
 DatasetSplits load_mnist(const fs::path& folder, std::int64_t validation,
                          const ReadProgress& progress) {
   if (validation < 0) {
     throw UsageError(
         message("load_mnist: validation is ", validation, ", expected 0 or more samples"));
   }
-  const std::array<fs::path, 4> paths = find_files(folder);
+  const std::array<fs::path, 4> paths = find_mnist(folder);
   const TotalProgress total(paths, progress);
   constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 34;
   std::array<IdxFile, 4> files;

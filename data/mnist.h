@@ -1,6 +1,7 @@
 // MNIST and data sets in its file format.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 
@@ -8,6 +9,10 @@
 #include "lockstep/data/idx.h"
 
 namespace lockstep {
+
+/// The four files of `folder` that load_mnist reads: images and labels for training, images and
+/// labels of the test set. Throws DataError as load_mnist when one is missing.
+[[nodiscard]] std::array<std::filesystem::path, 4> find_mnist(const std::filesystem::path& folder);
 
 /// Reads the four IDX files of MNIST, or of a data set in its format such as Fashion-MNIST, from
 /// `folder`: raw or gzip, `train-images-idx3-ubyte` or `train-images.idx3-ubyte`. The first

@@ -8,6 +8,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/number_text.h"
+#include "lockstep/core/printable.h"
 #include "lockstep/core/sha256.h"
 #include "lockstep/io/files.h"
 #include "lockstep/io/manifest.h"

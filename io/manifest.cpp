@@ -8,13 +8,17 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/number_text.h"
-#include "lockstep/io/safetensors.h"
+#include "lockstep/core/printable.h"
+#include "lockstep/io/json_object.h"
 
 namespace lockstep {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// The manifest, its parts, the configuration in it and what that nests.
+constexpr int kMaxDepth = 16;
 
 /// JSON has no infinity and no NaN: those are texts.
 Json real(double value) {
@@ -195,8 +199,8 @@ std::string manifest_text(const Checkpoint& checkpoint) {
 }
 
 Checkpoint parse_manifest(const std::string& text, const std::string& where) {
+  const Json json = parse_object<Json>(text, kMaxDepth, where, "the manifest");
   try {
-    const Json json = Json::parse(text);
     if (const int schema = whole<int>(json, "schema"); schema != kManifestSchema) {
       throw IoError(message("its schema is ", schema, ", this version reads ", kManifestSchema,
                             "; go on with the version of Lockstep that wrote it"));

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <set>
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/config.h"
+#include "lockstep/core/printable.h"
 #include "lockstep/io/files.h"
+#include "lockstep/io/json_object.h"
 
 namespace lockstep {
 
@@ -35,36 +36,6 @@ std::string encode_length(std::uint64_t length) {
     bytes.push_back(static_cast<char>(length >> (8 * i) & 0xFFU));
   }
   return bytes;
-}
-
-/// Parses a header; refuses names that come twice, and nesting that could only cost memory.
-Json parse_header(const std::string& text, const std::filesystem::path& path) {
-  std::set<std::string> names;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    const bool opens =
-        event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
-    if (opens && depth >= kMaxDepth) {
-      throw IoError(message(path.string(), ": the header is nested too deep; the file is damaged"));
-    }
-    if (event == Json::parse_event_t::key && depth == 1 &&
-        !names.insert(parsed.get<std::string>()).second) {
-      throw IoError(message(path.string(), ": tensor '", printable(parsed.get<std::string>()),
-                            "' is there twice; the file is damaged"));
-    }
-    return true;
-  };
-  Json header;
-  try {
-    header = Json::parse(text, watch);
-  } catch (const Json::exception& error) {
-    throw IoError(message(path.string(), ": the header is no JSON (", printable(error.what()),
-                          "); is this a safetensors file?"));
-  }
-  if (!header.is_object()) {
-    throw IoError(
-        message(path.string(), ": the header is no JSON object; is this a safetensors file?"));
-  }
-  return header;
 }
 
 /// The whole numbers of `object[key]`, an array.
@@ -200,7 +171,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
   file_.read_exactly(text.data(), header_bytes, kLengthBytes);
   data_begin_ = kLengthBytes + header_bytes;
   const std::uint64_t data_bytes = file_bytes - data_begin_;
-  const Json header = parse_header(text, path_);
+  const Json header = parse_object(text, kMaxDepth, path_, "the header");
   for (const auto& [name, value] : header.items()) {
     if (name != "__metadata__") entries_.push_back(parse_entry(name, value, data_bytes, path_));
   }
@@ -229,15 +200,6 @@ void SafetensorsFile::check_layout(std::uint64_t data_bytes) {
 
 void SafetensorsFile::read(const TensorEntry& entry, float* to) const {
   file_.read_exactly(to, entry.end - entry.begin, data_begin_ + entry.begin);
-}
-
-std::string printable(std::string text) {
-  constexpr std::size_t kMost = 100;
-  if (text.size() > kMost) text = text.substr(0, kMost - 3) + "...";
-  for (char& c : text) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return text;
 }
 
 }  // namespace lockstep

@@ -78,7 +78,4 @@ class SafetensorsFile {
   std::vector<TensorEntry> entries_;
 };
 
-/// Text of a file for a message: at most 100 characters, and nothing that a terminal would obey.
-[[nodiscard]] std::string printable(std::string text);
-
 }  // namespace lockstep

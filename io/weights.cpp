@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/printable.h"
 #include "lockstep/io/safetensors.h"
 
 namespace lockstep {

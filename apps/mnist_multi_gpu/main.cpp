@@ -16,6 +16,7 @@ struct Runner {
   ExitCode operator()(const TrainOptions& options) const { return run_train(options); }
   ExitCode operator()(const EvalOptions& options) const { return run_eval(options); }
   ExitCode operator()(const PredictOptions& options) const { return run_predict(options); }
+  ExitCode operator()(const DoctorOptions& options) const { return run_doctor(options); }
   ExitCode operator()(const ParityOptions& options) const { return run_parity(options); }
   ExitCode operator()(const ReplayOptions& options) const { return run_replay(options); }
 };

@@ -1,11 +1,13 @@
 // parity: trains apart with several numbers of replicas and compares the weight files byte for
 // byte.
+#include <cerrno>
 #include <cmath>
 #include <cstdint>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <span>
+#include <system_error>
 
 #include <unistd.h>
 
@@ -35,11 +37,17 @@ constexpr std::int64_t kValidationSamples = 1000;
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string path = (fs::temp_directory_path() / "lockstep-parity-XXXXXX").string();
+    std::error_code error;
+    const fs::path root = fs::temp_directory_path(error);
+    if (error) {
+      throw IoError(message("TMPDIR: names no folder for temporary files (", error.message(),
+                            "); set it to one that can be written, or unset it"));
+    }
+    std::string path = (root / "lockstep-parity-XXXXXX").string();
     if (mkdtemp(path.data()) == nullptr) {
-      throw IoError(message(path,
-                            ": cannot make a folder for the weights; set TMPDIR to one that "
-                            "can be written"));
+      throw IoError(message(path, ": cannot make a folder for the weights (",
+                            std::generic_category().message(errno),
+                            "); set TMPDIR to one that can be written"));
     }
     path_ = path;
   }

@@ -161,7 +161,7 @@ ExitCode run_train(const TrainOptions& given) {
   const RunFolder folder = resumed ? resumed->folder : RunFolder::create(options.out);
   report.run_folder = folder.path();
   const Json config = config_json(options, report, sharding);
-  if (!resumed) write_text_file(folder.file("config.json"), config.dump(2) + '\n');
+  if (!resumed) write_text_file(folder.file("config.json"), json_text(config, 2));
   if (resumed) report.resumed = describe_resume(options, from, devices, sharding, model);
 
   World world({.devices = devices, .log = log, .pin_threads = options.pin});

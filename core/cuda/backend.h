@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/core/device.h"
+#include "lockstep/core/diagnostics.h"
 
 namespace lockstep {
 class BackendState;
@@ -37,6 +38,14 @@ void check_device(Device device);
 void set_current_device(int index);
 /// The same for destructors: a failure goes to UnheardErrors.
 void restore_current_device(int index) noexcept;
+
+/// "13.0" of 13000.
+[[nodiscard]] std::string version_text(int version);
+/// As in core/diagnostics.h.
+[[nodiscard]] LibraryVersion runtime_library();
+[[nodiscard]] std::string driver_version();
+[[nodiscard]] DeviceState query_state(Device device);
+[[nodiscard]] PeerCopy check_peer_copy(Device from, Device to);
 
 // --- memory ---
 

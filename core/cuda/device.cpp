@@ -9,11 +9,6 @@
 namespace lockstep::cuda {
 namespace {
 
-/// "13.0" of 13000.
-std::string version_text(int version) {
-  return message(version / 1000, ".", version % 1000 / 10);
-}
-
 /// What keeps the runtime from any GPU. An old driver and none give the same error.
 std::string reason_of(cudaError_t status) {
   static_cast<void>(cudaGetLastError());
@@ -31,6 +26,10 @@ std::string reason_of(cudaError_t status) {
 }
 
 }  // namespace
+
+std::string version_text(int version) {
+  return message(version / 1000, ".", version % 1000 / 10);
+}
 
 Found find_devices() {
   int count = 0;  // not written when the call fails

@@ -16,6 +16,7 @@
 #include "lockstep/kernels/cuda/conv_products.h"
 #include "lockstep/kernels/cuda/extents.h"
 #include "lockstep/kernels/cuda/handles.h"
+#include "lockstep/kernels/cuda/libraries.h"
 #include "lockstep/kernels/cuda/pad.h"
 
 namespace lockstep::cuda::cudnn {
@@ -271,3 +272,17 @@ std::size_t conv_workspace_bytes(Context& context, const Window& window, const S
 }
 
 }  // namespace lockstep::cuda::cudnn
+
+namespace lockstep::cuda {
+
+LibraryVersion cudnn_library() {
+  const auto text = [](std::size_t version) {
+    return message(version / 10000, '.', version / 100 % 100, '.', version % 100);
+  };
+  return {.name = "cuDNN",
+          .built = text(CUDNN_VERSION),
+          .loaded = text(cudnnGetVersion()),
+          .files = mapped_files("libcudnn")};
+}
+
+}  // namespace lockstep::cuda

@@ -5,6 +5,7 @@
 #include "lockstep/core/cuda/runtime.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/unheard.h"
+#include "lockstep/kernels/cuda/libraries.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -57,6 +58,22 @@ Handles::~Handles() {
   if (const cublasStatus_t status = cublasDestroy(cublas_); status != CUBLAS_STATUS_SUCCESS) {
     UnheardErrors::add("cuda:", device_.index, ": cublasDestroy: ", cublasGetStatusString(status));
   }
+}
+
+LibraryVersion cublas_library() {
+  std::string loaded;
+  for (const libraryPropertyType part : {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL}) {
+    int number = 0;
+    const cublasStatus_t status = cublasGetProperty(part, &number);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+      throw DeviceError(message("cublasGetProperty: ", cublasGetStatusString(status)));
+    }
+    loaded += message(loaded.empty() ? "" : ".", number);
+  }
+  return {.name = "cuBLAS",
+          .built = message(CUBLAS_VER_MAJOR, '.', CUBLAS_VER_MINOR, '.', CUBLAS_VER_PATCH),
+          .loaded = loaded,
+          .files = mapped_files("libcublas")};
 }
 
 Handles& handles_of(Context& context) {

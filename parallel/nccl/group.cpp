@@ -189,4 +189,16 @@ std::unique_ptr<DeviceGroup> make_group(const std::vector<Device>& devices,
   return std::make_unique<Group>(devices, limit);
 }
 
+LibraryVersion library() {
+  int version = 0;
+  check(ncclGetVersion(&version), "NCCL");
+  const auto text = [](int code) {
+    return message(code / 10000, '.', code / 100 % 100, '.', code % 100);
+  };
+  return {.name = "NCCL",
+          .built = text(NCCL_VERSION_CODE),
+          .loaded = text(version),
+          .files = mapped_files("libnccl")};
+}
+
 }  // namespace lockstep::nccl

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "lockstep/core/diagnostics.h"
 #include "lockstep/parallel/device_group.h"
 
 namespace lockstep::nccl {
@@ -12,5 +13,7 @@ namespace lockstep::nccl {
 [[nodiscard]] std::unique_ptr<DeviceGroup> make_group(const std::vector<Device>& devices,
                                                       std::chrono::seconds limit,
                                                       const LogSink& log);
+
+[[nodiscard]] LibraryVersion library();
 
 }  // namespace lockstep::nccl

@@ -9,6 +9,7 @@
 
 #include "apps/pictures.h"
 #include "apps/process.h"
+#include "apps/read_text.h"
 #include "support/catch.h"
 #include "support/throws.h"
 
@@ -139,6 +140,24 @@ TEST_CASE("picture files: what cannot be read is refused by name", "[apps]") {
   CHECK(contains(refusal("header.pgm"), "header is damaged"));
   test::write_png(folder / "whole.png", 20, 20, std::vector<std::uint8_t>(400, 7));
   std::filesystem::resize_file(folder / "whole.png", 50);
+  test::write_png(folder / "escape.png", 3, 2, std::vector<std::uint8_t>(6, 7));
+  std::string chunk = test::read_text(folder / "escape.png");
+  chunk.replace(chunk.find("IDAT"), 4, "\x1b[2J");
+  std::ofstream(folder / "escape.png", std::ios::binary) << chunk;
+  CHECK(contains(refusal("escape.png"), "(?[2J PNG chunk not known)"));
+  // Nor a chunk the memory that its length promises.
+  test::write_png(folder / "promise.png", 3, 2, std::vector<std::uint8_t>(6, 7));
+  std::string promise = test::read_text(folder / "promise.png");
+  promise.replace(promise.find("IDAT") - 4, 4, std::string("\x30\x00\x00\x00", 4));
+  std::ofstream(folder / "promise.png", std::ios::binary) << promise;
+  CHECK(contains(refusal("promise.png"), "promise.png: not a picture that can be read (a chunk"));
+  // A header alone must not cost the memory of the picture that it promises.
+  test::write_png(folder / "large.png", 20, 20, std::vector<std::uint8_t>(400, 7));
+  std::string png = test::read_text(folder / "large.png");
+  png.replace(16, 8, std::string("\x00\x00\x20\x00\x00\x00\x20\x00", 8));
+  std::ofstream(folder / "large.png", std::ios::binary) << png;
+  CHECK(contains(refusal("large.png"), "8192 x 8192 pixels do not fit into its " +
+                                           std::to_string(png.size()) + " bytes"));
   CHECK(contains(refusal("whole.png"), "whole.png: not a picture"));
 }
 

@@ -9,6 +9,7 @@
 #include "lockstep/io/weights.h"
 #include "lockstep/layers/zoo.h"
 
+#include "apps/cuda/environment.h"
 #include "apps/exit_codes.h"
 #include "apps/process.h"
 #include "apps/training_run.h"
@@ -92,6 +93,41 @@ TEST_CASE("errors: a place that cannot be written", "[apps]") {
   std::ofstream(folder / "file") << "in the way";
   const auto run = run_process("mnist_multi_gpu", test::small_training(folder / "file/run"));
   CHECK(run.code == 7);
+}
+
+TEST_CASE("errors: names that are no UTF-8 are written, and read back by eval", "[apps]") {
+  const ScratchFolder folder;
+  const std::string out = folder / "r\xFFn";
+  const auto run =
+      run_process("mnist_multi_gpu", test::small_training(out, {"--json", "--epochs", "1"}));
+  INFO(run.err);
+  CHECK(run.code == 0);
+  CHECK(json_lines(run.out).back()["event"] == "result");
+  CHECK(std::filesystem::exists(out + "/weights.safetensors"));
+  CHECK(run_process("mnist_multi_gpu", {"eval", "--weights", out, "--limit", "10"}).code == 0);
+}
+
+TEST_CASE("errors: a TMPDIR that is none, and paths that cannot be looked at", "[apps]") {
+  const ScratchFolder folder;
+  {
+    const test::EnvironmentVariable nowhere("TMPDIR", folder / "nowhere");
+    const auto run = run_process("mnist_multi_gpu", {"parity", "--dataset", "synthetic"});
+    CHECK(run.code == 7);
+    CHECK(contains(run.err, "error: TMPDIR: "));
+    CHECK(contains(run.err, "unset it"));
+  }
+  for (const std::string& path : {std::string(5000, 'x'), folder / std::string(300, 'x')}) {
+    for (const char* command : {"eval", "predict"}) {
+      const auto run =
+          run_process("mnist_multi_gpu", {command, "--weights", path, "--quiet", "picture.png"});
+      CHECK(run.code == (command == std::string("eval") ? 2 : 7));
+      CHECK_FALSE(contains(run.err, "filesystem error"));
+    }
+    const auto eval = run_process("mnist_multi_gpu", {"eval", "--weights", path});
+    CHECK(eval.code == 7);
+    CHECK(contains(eval.err, "cannot be looked at"));
+    CHECK_FALSE(contains(eval.err, "filesystem error"));
+  }
 }
 
 TEST_CASE("errors: a closed stdout and a reader that goes away harm no run", "[apps]") {

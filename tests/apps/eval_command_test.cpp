@@ -1,5 +1,8 @@
 // `mnist_multi_gpu eval`: the same figures as training printed.
+#include <fstream>
+
 #include "apps/process.h"
+#include "apps/read_text.h"
 #include "apps/training_run.h"
 #include "support/catch.h"
 #include "support/throws.h"
@@ -62,6 +65,33 @@ TEST_CASE("eval: missing weights are an error that says what to do", "[apps]") {
   CHECK(run.code == 7);
   CHECK(contains(run.err, "--weights"));
   CHECK(run.out.empty());
+}
+
+TEST_CASE("eval: a configuration that says nonsense is an error, not a default", "[apps]") {
+  const ScratchFolder folder;
+  CHECK(
+      run_process("mnist_multi_gpu", small_training(folder / "run", {"--quiet", "--model", "mlp"}))
+          .code == 0);
+  const std::string path = folder / "run/config.json";
+  const auto good = nlohmann::json::parse(test::read_text(path));
+  const auto eval_with = [&](const nlohmann::json& config) {
+    std::ofstream(path) << config.dump();
+    return run_process("mnist_multi_gpu", {"eval", "--weights", folder / "run", "--limit", "10"});
+  };
+  CHECK(eval_with(good).code == 0);
+  for (const auto& [key, value] : {std::pair<const char*, nlohmann::json>{"model", 3},
+                                   {"model", "lenet"},
+                                   {"dataset", nullptr},
+                                   {"dataset", "mnist2"},
+                                   {"data", {"a", "b"}}}) {
+    auto config = good;
+    config[key] = value;
+    const auto run = eval_with(config);
+    INFO(run.err);
+    CHECK(run.code == 7);
+    CHECK(contains(run.err, path + ": '" + key + "' is "));
+    CHECK(contains(run.err, "expected "));
+  }
 }
 
 }  // namespace lockstep

@@ -172,7 +172,8 @@ TEST_CASE("options: bad values are refused with what is legal", "[apps]") {
   CHECK(contains(refusal({"--bucket-bytes", "8"}), "from 64 to"));
   CHECK(contains(refusal({"--epochs"}), "--epochs"));
   CHECK(contains(refusal({"--no-such-option"}), "--no-such-option"));
-  CHECK(contains(refusal({"fly"}), "no command 'fly'; want train, eval, predict, parity or replay"));
+  CHECK(contains(refusal({"fly"}),
+                 "no command 'fly'; want train, eval, predict, parity, replay or doctor"));
   CHECK(contains(refusal({"train", "extra"}), "extra"));
   CHECK(contains(refusal({"predict"}), "no picture given"));
   CHECK(contains(refusal({"parity", "--replicas", "1,1"}), "want different whole numbers"));
@@ -198,6 +199,7 @@ TEST_CASE("options: help texts", "[apps]") {
   check_golden("predict_help.txt", printed({"predict", "--help"}));
   check_golden("parity_help.txt", printed({"parity", "--help"}));
   check_golden("replay_help.txt", printed({"replay", "--help"}));
+  check_golden("doctor_help.txt", printed({"doctor", "--help"}));
   check_golden("bench_help.txt", std::get<PrintText>(parse_bench({"--help"})).text);
   check_golden("scaling_help.txt", std::get<PrintText>(parse_bench({"scaling", "--help"})).text);
 }

@@ -100,6 +100,19 @@ TEST_CASE("cublasGetVersion, cublasGetStatusName and cublasGetStatusString") {
   CHECK(std::strlen(cublasGetStatusString(CUBLAS_STATUS_NOT_SUPPORTED)) > 0);
 }
 
+TEST_CASE("cublasGetProperty gives the parts of the version, without a handle") {
+  int major = 0;
+  int minor = -1;
+  int patch = -1;
+  REQUIRE(cublasGetProperty(MAJOR_VERSION, &major) == CUBLAS_STATUS_SUCCESS);
+  REQUIRE(cublasGetProperty(MINOR_VERSION, &minor) == CUBLAS_STATUS_SUCCESS);
+  REQUIRE(cublasGetProperty(PATCH_LEVEL, &patch) == CUBLAS_STATUS_SUCCESS);
+  CHECK(major == CUBLAS_VER_MAJOR);
+  CHECK(minor >= 0);
+  CHECK(patch >= 0);
+  CHECK(cublasGetProperty(MAJOR_VERSION, nullptr) == CUBLAS_STATUS_INVALID_VALUE);
+}
+
 TEST_CASE("cublasSetStream and cublasGetStream; at first the default stream") {
   const Handle handle;
   const Stream stream;

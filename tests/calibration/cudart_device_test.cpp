@@ -81,6 +81,26 @@ TEST_CASE("cudaDeviceCanAccessPeer answers for pairs of devices that exist") {
   CHECK(code(cudaDeviceCanAccessPeer(&can, 0, device_count())) == cudaErrorInvalidDevice);
 }
 
+TEST_CASE(
+    "cudaDeviceEnablePeerAccess and cudaDeviceDisablePeerAccess: once each, to another device") {
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
+  CHECK(code(cudaDeviceEnablePeerAccess(device_count(), 0)) == cudaErrorInvalidDevice);
+  CHECK(refused(cudaDeviceEnablePeerAccess(0, 0)));
+  if (device_count() < 2) return;
+  CHECK(code(cudaDeviceEnablePeerAccess(1, 1)) == cudaErrorInvalidValue);
+  CHECK(code(cudaDeviceDisablePeerAccess(1)) == cudaErrorPeerAccessNotEnabled);
+  int can = 0;
+  REQUIRE(cudaDeviceCanAccessPeer(&can, 0, 1) == cudaSuccess);
+  if (can == 0) {
+    CHECK(code(cudaDeviceEnablePeerAccess(1, 0)) == cudaErrorPeerAccessUnsupported);
+    return;
+  }
+  REQUIRE(cudaDeviceEnablePeerAccess(1, 0) == cudaSuccess);
+  CHECK(code(cudaDeviceEnablePeerAccess(1, 0)) == cudaErrorPeerAccessAlreadyEnabled);
+  CHECK(cudaDeviceDisablePeerAccess(1) == cudaSuccess);
+  CHECK(code(cudaDeviceDisablePeerAccess(1)) == cudaErrorPeerAccessNotEnabled);
+}
+
 TEST_CASE("cudaRuntimeGetVersion and cudaDriverGetVersion: the driver is at least as new") {
   int runtime = 0;
   int driver = 0;

@@ -170,8 +170,9 @@ TEST_CASE("a manifest that is summed right but says nonsense is refused") {
     json[nlohmann::json::json_pointer(pointer)] = value;
     return refusal(json.dump());
   };
-  CHECK(contains(refusal("no JSON"), "no manifest of a checkpoint"));
-  CHECK(contains(refusal("[]"), "no manifest of a checkpoint"));
+  CHECK(contains(refusal("no JSON"), "the manifest is no JSON"));
+  CHECK(contains(refusal("[]"), "the manifest is no JSON object"));
+  CHECK(contains(refusal(std::string(100000, '[')), "nested"));
   CHECK(contains(refusal("{}"), "'schema'"));
   CHECK(contains(changed("/schema", 2), "its schema is 2, this version reads 1"));
   CHECK(contains(changed("/position/epoch", -1), "'epoch' is -1, no such number"));

@@ -197,6 +197,23 @@ cublasStatus_t cublasGetVersion_v2(cublasHandle_t, int* version) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
+cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
+  if (!value) return CUBLAS_STATUS_INVALID_VALUE;
+  switch (type) {
+    case MAJOR_VERSION:
+      *value = CUBLAS_VER_MAJOR;
+      return CUBLAS_STATUS_SUCCESS;
+    case MINOR_VERSION:
+      *value = CUBLAS_VER_MINOR;
+      return CUBLAS_STATUS_SUCCESS;
+    case PATCH_LEVEL:
+      *value = CUBLAS_VER_PATCH;
+      return CUBLAS_STATUS_SUCCESS;
+    default:
+      return CUBLAS_STATUS_INVALID_VALUE;
+  }
+}
+
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
   if (const cublasStatus_t status = admit("cublasSetStream", handle)) return status;
   if (cusim::stream_device(stream) != handle->device) return CUBLAS_STATUS_INVALID_VALUE;

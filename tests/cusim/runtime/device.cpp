@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
+#include <set>
+#include <utility>
 
 #include "cusim.h"
 #include "runtime/capture.h"
@@ -19,6 +22,25 @@ thread_local int current = 0;
 /// What the virtual devices say of themselves, beside the compute capability.
 constexpr int kMultiprocessors = 4;
 constexpr int kFirstPciBus = 0x10;
+
+/// Which device may reach which.
+class PeerAccesses {
+ public:
+  template <class Change>
+  bool change(Change&& change) {
+    const std::lock_guard lock(mutex_);
+    return change(pairs_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::pair<int, int>> pairs_;
+};
+
+PeerAccesses& peer_accesses() {
+  static PeerAccesses& all = *new PeerAccesses;
+  return all;
+}
 
 std::vector<Device*> make_devices() {
   std::vector<Device*> all;
@@ -51,6 +73,8 @@ int attribute(cudaDeviceAttr name, int index) {
     case cudaDevAttrCanMapHostMemory:
     case cudaDevAttrStreamPrioritiesSupported:
       return 1;
+    case cudaDevAttrComputeMode:
+      return settings().compute_mode;
     case cudaDevAttrMemoryPoolsSupported:
     case cudaDevAttrCooperativeLaunch:
       return 0;
@@ -183,7 +207,27 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int index, int peer) {
   return api("cudaDeviceCanAccessPeer", [&] {
     device(index);
     device(peer);
-    *can = 0;
+    *can = settings().peers != 0 && index != peer;
+  });
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  return api("cudaDeviceEnablePeerAccess", [&] {
+    require(flags == 0, cudaErrorInvalidValue);
+    require(device(peer).index != current, cudaErrorInvalidDevice);
+    require(settings().peers != 0, cudaErrorPeerAccessUnsupported);
+    require(
+        peer_accesses().change([&](auto& pairs) { return pairs.emplace(current, peer).second; }),
+        cudaErrorPeerAccessAlreadyEnabled);
+  });
+}
+
+cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  return api("cudaDeviceDisablePeerAccess", [&] {
+    device(peer);
+    require(peer_accesses().change(
+                [&](auto& pairs) { return pairs.erase(std::pair(current, peer)) == 1; }),
+            cudaErrorPeerAccessNotEnabled);
   });
 }
 

@@ -17,6 +17,8 @@ Settings read_environment() {
   return {.devices = number("CUSIM_DEVICES", 2),
           .driver = number("CUSIM_DRIVER", 13000),
           .compute_capability = number("CUSIM_ARCH", 90),
+          .peers = number("CUSIM_PEERS", 0),
+          .compute_mode = number("CUSIM_COMPUTE_MODE", 0),
           .memory_bytes = static_cast<std::size_t>(number("CUSIM_MEM_MB", 4096)) << 20,
           .seed = static_cast<unsigned>(number("CUSIM_SEED", 0)),
           .delay_us = number("CUSIM_DELAY_US", 0),

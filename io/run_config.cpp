@@ -1,0 +1,71 @@
+#include "lockstep/io/run_config.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "lockstep/core/printable.h"
+#include "lockstep/io/descriptor.h"
+#include "lockstep/io/json_object.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::uint64_t kMaxBytes = 1 << 20;
+/// A manifest, the configuration in it, lists of devices in that; and what later versions may add.
+constexpr int kMaxDepth = 16;
+constexpr const char* kRemedy = "mend it, or move the file away";
+
+std::string checked(const nlohmann::json& value, const std::string& key,
+                    const std::vector<std::string>& legal, const std::filesystem::path& path) {
+  const std::string where = message(path.string(), ": '", key, "' is ");
+  if (!value.is_string()) {
+    throw IoError(message(where, printable(value.dump()), ", expected a text; ", kRemedy));
+  }
+  auto text = value.get<std::string>();
+  if (legal.empty() || std::find(legal.begin(), legal.end(), text) != legal.end()) return text;
+  std::string names;
+  for (const std::string& name : legal) names += (names.empty() ? "" : ", ") + name;
+  throw IoError(message(where, "'", printable(text), "', expected one of ", names, "; ", kRemedy));
+}
+
+}  // namespace
+
+std::map<std::string, std::string> read_run_config(const std::filesystem::path& path,
+                                                   const LegalTexts& wanted,
+                                                   const std::string& inside) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 && errno == ENOENT) return {};
+  const Descriptor file(path, O_RDONLY | O_NONBLOCK, "open");
+  if (!file.is_regular()) {
+    throw IoError(message(path.string(), ": is no regular file; ", kRemedy));
+  }
+  if (file.size() > kMaxBytes) {
+    throw IoError(message(path.string(), ": has ", file.size(),
+                          " bytes, expected a run's configuration of at most ", kMaxBytes, "; ",
+                          kRemedy));
+  }
+  std::string text(file.size(), '\0');
+  file.read_exactly(text.data(), text.size(), 0);
+  nlohmann::json config = parse_object(text, kMaxDepth, path, "a run's configuration");
+  if (!inside.empty()) {
+    config = config.value(inside, nlohmann::json());
+    if (config.is_null()) return {};
+    if (!config.is_object()) {
+      throw IoError(message(path.string(), ": '", inside, "' is ", printable(config.dump()),
+                            ", expected an object; ", kRemedy));
+    }
+  }
+  std::map<std::string, std::string> texts;
+  for (const auto& [key, legal] : wanted) {
+    if (const auto found = config.find(key); found != config.end()) {
+      texts[key] = checked(*found, key, legal, path);
+    }
+  }
+  return texts;
+}
+
+}  // namespace lockstep
