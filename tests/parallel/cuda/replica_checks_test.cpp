@@ -52,8 +52,7 @@ TEST_CASE("GPUs: recorded steps and streamed data skip the same steps") {
         for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int>(i % 5);
         std::vector<EpochStats> epochs;
         trainer.on_epoch([&](const EpochStats& epoch) { epochs.push_back(epoch); });
-        trainer.fit(Dataset::from_floats("bad", pixels, labels, 5),
-                    {.epochs = 2, .batch_size = 8});
+        trainer.fit(Dataset::from_floats("bad", pixels, labels, 5), {.epochs = 2, .batch_size = 8});
         REQUIRE(epochs.size() == 2);
         for (const EpochStats& epoch : epochs) {
           CHECK(epoch.skipped_steps >= 2);
