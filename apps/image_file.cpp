@@ -22,6 +22,8 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/printable.h"
 
+#include "apps/image_guards.h"
+
 namespace lockstep::apps {
 
 namespace {
@@ -55,21 +57,6 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path) {
     }
   }
   return bytes;
-}
-
-/// Whether every chunk of a PNG up to its end lies in the file. stb takes memory for what a chunk
-/// promises before it looks.
-bool has_whole_chunks(const std::vector<std::uint8_t>& png) {
-  constexpr std::size_t kSignature = 8;
-  constexpr std::size_t kFrame = 12;  // length, type and check sum
-  for (std::size_t at = kSignature; at + kFrame <= png.size();) {
-    std::size_t length = 0;
-    for (std::size_t i = 0; i < 4; ++i) length = length << 8U | png[at + i];
-    if (length > png.size() - at - kFrame) return false;
-    if (std::equal(&png[at + 4], &png[at + 8], "IEND")) break;
-    at += kFrame + length;
-  }
-  return true;
 }
 
 /// The next number of a PNM header behind blanks and comments; -1 when there is none.
@@ -140,6 +127,7 @@ GreyImage read_image(const std::filesystem::path& path) {
   };
   const bool png = !bytes.empty() && bytes[0] == 0x89;
   if (png && !has_whole_chunks(bytes)) throw refuse("a chunk is cut off");
+  if (!png && !has_sound_tables(bytes)) throw refuse("its Huffman tables are damaged");
   if (stbi_info_from_memory(bytes.data(), size, &width, &height, &channels) == 0) {
     throw refuse(stbi_failure_reason());
   }

@@ -151,6 +151,15 @@ TEST_CASE("picture files: what cannot be read is refused by name", "[apps]") {
   promise.replace(promise.find("IDAT") - 4, 4, std::string("\x30\x00\x00\x00", 4));
   std::ofstream(folder / "promise.png", std::ios::binary) << promise;
   CHECK(contains(refusal("promise.png"), "promise.png: not a picture that can be read (a chunk"));
+  // A JPEG's Huffman tables must not be longer than what stb keeps of them.
+  std::string table("\xFF\xD8\xFF\xC4\x00\x13\x00", 7);
+  table.append(15, '\x11').push_back('\x02');  // 15 * 17 + 2 codes
+  std::ofstream(folder / "codes.jpg", std::ios::binary) << table;
+  CHECK(contains(refusal("codes.jpg"), "(its Huffman tables are damaged)"));
+  // Nor may a scan name one that is not there.
+  std::ofstream(folder / "scan.jpg", std::ios::binary)
+      << std::string("\xFF\xD8\xFF\xDA\x00\x08\x01\x01\x00\x00\x3F\x00", 12);
+  CHECK(contains(refusal("scan.jpg"), "(its Huffman tables are damaged)"));
   // A header alone must not cost the memory of the picture that it promises.
   test::write_png(folder / "large.png", 20, 20, std::vector<std::uint8_t>(400, 7));
   std::string png = test::read_text(folder / "large.png");
