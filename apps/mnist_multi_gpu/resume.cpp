@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/printable.h"
 #include "lockstep/io/files.h"
 
 namespace lockstep::apps {
@@ -46,7 +47,7 @@ RunConfig parse_config(const std::string& text, const std::string& where) {
     const auto json = nlohmann::json::parse(text);
     return {json.at("options").get<Settings>(), json.at("batch_size").get<std::int64_t>()};
   } catch (const nlohmann::json::exception& error) {
-    throw IoError(message(where, ": does not say the options of its run (", error.what(),
+    throw IoError(message(where, ": does not say the options of its run (", printable(error.what()),
                           "); start a new run with --out"));
   }
 }
