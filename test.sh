@@ -36,10 +36,13 @@ lane_format() {
 # lane_tidy PRESET LOOK: the sources whose paths grep finds with LOOK, compiled as PRESET says.
 lane_tidy() {
   command -v clang-tidy >/dev/null || { not_run "clang-tidy is not on this machine"; return; }
+  # clang does not know this option of GCC.
+  mkdir -p "$work/tidy-$1"
+  sed 's/ -fno-predictive-commoning//' "build/$1/compile_commands.json" >"$work/tidy-$1/compile_commands.json"
   # The peer is compiled only where it is asked for.
   our_files core kernels layers optim data io parallel apps | grep '\.cpp$' | grep "$2" '/\(cuda\|nccl\)/' |
     grep -v '/peer_onednn/' |
-    xargs -P "$cores" -n 3 clang-tidy --quiet -p "build/$1"
+    xargs -P "$cores" -n 3 clang-tidy --quiet -p "$work/tidy-$1"
 }
 
 # Without the toolkit these lanes say so; with it they run or fail. One that is too old fails --full.
@@ -260,6 +263,10 @@ done
 
 SECONDS=0
 if [[ $mode == short ]]; then lockstep_setup data; else lockstep_setup data full; fi
+# The tree with CUDA takes its plain C++ objects from the one without: seen from the trees, their paths are the same.
+if [[ $mode != short ]] && command -v ccache >/dev/null; then
+  export CCACHE_DIR=$PWD/build/ccache CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fi
 nvcc=$(setup_nvcc 2>"$work/no_nvcc")
 no_nvcc=$(cat "$work/no_nvcc")
 

@@ -144,7 +144,7 @@ fs::path CheckpointFolder::save(Checkpoint checkpoint) {
   Number number{step.step, 1};
   std::error_code ignored;
   while (fs::exists(folder_ / name_of(number), ignored)) ++number.second;
-  const fs::path path = folder_ / name_of(number);
+  fs::path path = folder_ / name_of(number);
   checkpoint.parent = parent_;
   const std::string digest = save_checkpoint(checkpoint, path);
   parent_ = {path.filename().string(), digest};

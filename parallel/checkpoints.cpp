@@ -73,7 +73,8 @@ std::vector<std::string> moment_suffixes(const Optimizer& optimizer) {
 void require_same(const TrainingRecipe& before, const TrainingRecipe& now, const char* where) {
   std::string all;
   for (const std::string& clause : differences(before, now)) {
-    all += (all.empty() ? "" : "; ") + clause;
+    if (!all.empty()) all += "; ";
+    all += clause;
   }
   if (all.empty()) return;
   throw UsageError(message(where, ": this is not the training of the checkpoint: ", all,

@@ -33,6 +33,7 @@ setup_full_needs=(
   "clang-format:clang-format, to check the formatting"
   "clang-tidy:clang-tidy, to check the sources"
   "clang:clang, to fuzz what reads files"
+  "ccache:ccache, to compile once what two trees share"
 )
 
 setup_say() { printf 'setup: %s\n' "$*"; }
