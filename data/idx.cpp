@@ -26,7 +26,7 @@ constexpr std::uint8_t kUnsignedByte = 0x08;
 constexpr std::size_t kSniffBytes = 512;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 62;  // what a Shape can count
 constexpr std::uint64_t kPiece = std::uint64_t{64} << 10;
-constexpr std::uint64_t kMaxExcessCounted = std::uint64_t{16} << 20;
+constexpr std::uint64_t kMaxExcessCounted = std::uint64_t{256} << 10;
 
 std::string hex(std::span<const std::uint8_t> bytes) {
   std::string text = "0x";

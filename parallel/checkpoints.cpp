@@ -66,7 +66,7 @@ std::vector<std::vector<float>> arenas_of(const ParameterLayout& layout,
 
 std::vector<std::string> moment_suffixes(const Optimizer& optimizer) {
   std::vector<std::string> suffixes = optimizer.moment_names();
-  for (std::string& suffix : suffixes) suffix = '.' + suffix;
+  for (std::string& suffix : suffixes) suffix.insert(0, 1, '.');
   return suffixes;
 }
 
