@@ -9,6 +9,7 @@
 #include "lockstep/config.h"
 #include "lockstep/core/device.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/joined.h"
 
 namespace lockstep::apps {
 
@@ -31,12 +32,6 @@ std::vector<std::string> split(const std::string& text, char separator) {
   std::stringstream stream(text + separator);
   for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
   return parts;
-}
-
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
 }
 
 /// `text` broken into lines of kHelpWidth, all but the first indented by `indent`.
@@ -90,7 +85,7 @@ Check real_number(double min, double max, bool open) {
 Check one_of(std::vector<std::string> choices) {
   return [choices = std::move(choices)](const std::string& text) -> std::string {
     if (std::find(choices.begin(), choices.end(), text) != choices.end()) return {};
-    return message("'", text, "'; want one of ", joined(choices));
+    return message("'", text, "'; want one of ", joined(choices, ", "));
   };
 }
 

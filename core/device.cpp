@@ -6,12 +6,12 @@
 #include <fstream>
 #include <optional>
 
-#include <sched.h>
 #include <unistd.h>
 
 #include "lockstep/config.h"
 #include "lockstep/core/cuda/backend.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/pinned_thread.h"
 #include "lockstep/core/unheard.h"
 
 namespace lockstep {
@@ -135,11 +135,8 @@ std::string Device::to_string() const {
 }
 
 int allowed_cores() {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  int cores = sched_getaffinity(0, sizeof mask, &mask) == 0
-                  ? CPU_COUNT(&mask)
-                  : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));  // more than 1024 cores
+  int cores = static_cast<int>(PinnedThread::allowed().size());
+  if (cores == 0) cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));  // more than 1024 cores
   if (const int quota = cgroup_cores(); quota > 0) cores = std::min(cores, quota);
   return std::max(cores, 1);
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/joined.h"
 #include "lockstep/core/number_text.h"
 #include "lockstep/core/printable.h"
 #include "lockstep/core/sha256.h"
@@ -133,9 +134,7 @@ void read_tensors(const fs::path& path, const std::map<std::string, std::string>
 using Field = std::pair<const char*, std::string>;
 
 std::vector<Field> fields_of(const TrainingRecipe& recipe) {
-  std::string layers;
-  for (const std::string& layer : recipe.model) layers += (layers.empty() ? "" : "; ") + layer;
-  return {{"the model", layers},
+  return {{"the model", joined(recipe.model, "; ")},
           {"the optimizer", recipe.optimizer},
           {"the schedule", recipe.schedule},
           {"the epochs of the schedule", number_text(recipe.schedule_epochs)},

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/joined.h"
 #include "lockstep/core/sha256.h"
 #include "lockstep/io/files.h"
 #include "lockstep/io/manifest.h"
@@ -83,10 +84,8 @@ std::optional<FoundCheckpoint> newest_checkpoint(const fs::path& folder) {
     }
   }
   if (damaged.empty()) return {};
-  std::string all;
-  for (const std::string& clause : damaged) all += (all.empty() ? "" : "; ") + clause;
   throw IoError(message(folder.string(), ": none of the ", damaged.size(),
-                        " checkpoints can be read: ", all));
+                        " checkpoints can be read: ", joined(damaged, "; ")));
 }
 
 CheckpointFolder::CheckpointFolder(fs::path folder, int keep, const FoundCheckpoint* from)

@@ -72,6 +72,12 @@ void Descriptor::read_exactly(void* to, std::size_t bytes, std::uint64_t offset)
   }
 }
 
+std::string Descriptor::read_all() const {
+  std::string bytes(size(), '\0');
+  read_exactly(bytes.data(), bytes.size(), 0);
+  return bytes;
+}
+
 bool Descriptor::lock() {
   return ::flock(handle_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }

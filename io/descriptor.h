@@ -30,6 +30,8 @@ class Descriptor {
   void write_all(std::string_view bytes);
   /// Reads exactly `bytes` bytes from `offset`; an end before that is an error.
   void read_exactly(void* to, std::size_t bytes, std::uint64_t offset) const;
+  /// As many bytes from the begin as the file has now.
+  [[nodiscard]] std::string read_all() const;
   /// Takes the file for this process until it is closed; false when another process has it. True
   /// also on file systems that cannot tell.
   [[nodiscard]] bool lock();

@@ -114,9 +114,7 @@ void write_text_file(const fs::path& path, std::string_view text) {
 std::string read_file(const fs::path& path) {
   const Descriptor file(path, O_RDONLY | O_NONBLOCK, "open");
   if (!file.is_regular()) throw IoError(message(path.string(), ": is no regular file"));
-  std::string text(file.size(), '\0');
-  file.read_exactly(text.data(), text.size(), 0);
-  return text;
+  return file.read_all();
 }
 
 NewFolder::NewFolder(fs::path path) : path_(std::move(path)) {

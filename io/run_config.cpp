@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "lockstep/core/joined.h"
 #include "lockstep/core/printable.h"
 #include "lockstep/io/descriptor.h"
 #include "lockstep/io/json_object.h"
@@ -27,9 +28,8 @@ std::string checked(const nlohmann::json& value, const std::string& key,
   }
   auto text = value.get<std::string>();
   if (legal.empty() || std::find(legal.begin(), legal.end(), text) != legal.end()) return text;
-  std::string names;
-  for (const std::string& name : legal) names += (names.empty() ? "" : ", ") + name;
-  throw IoError(message(where, "'", printable(text), "', expected one of ", names, "; ", kRemedy));
+  throw IoError(message(where, "'", printable(text), "', expected one of ", joined(legal, ", "),
+                        "; ", kRemedy));
 }
 
 }  // namespace
@@ -48,9 +48,7 @@ std::map<std::string, std::string> read_run_config(const std::filesystem::path& 
                           " bytes, expected a run's configuration of at most ", kMaxBytes, "; ",
                           kRemedy));
   }
-  std::string text(file.size(), '\0');
-  file.read_exactly(text.data(), text.size(), 0);
-  nlohmann::json config = parse_object(text, kMaxDepth, path, "a run's configuration");
+  nlohmann::json config = parse_object(file.read_all(), kMaxDepth, path, "a run's configuration");
   if (!inside.empty()) {
     config = config.value(inside, nlohmann::json());
     if (config.is_null()) return {};

@@ -5,6 +5,7 @@
 
 #include "lockstep/config.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/joined.h"
 #include "lockstep/core/unheard.h"
 #include "lockstep/layers/plan.h"
 #include "lockstep/parallel/trainer_impl.h"
@@ -71,13 +72,10 @@ std::vector<std::string> moment_suffixes(const Optimizer& optimizer) {
 }
 
 void require_same(const TrainingRecipe& before, const TrainingRecipe& now, const char* where) {
-  std::string all;
-  for (const std::string& clause : differences(before, now)) {
-    if (!all.empty()) all += "; ";
-    all += clause;
-  }
-  if (all.empty()) return;
-  throw UsageError(message(where, ": this is not the training of the checkpoint: ", all,
+  const std::vector<std::string> clauses = differences(before, now);
+  if (clauses.empty()) return;
+  throw UsageError(message(where,
+                           ": this is not the training of the checkpoint: ", joined(clauses, "; "),
                            ". To train on in another way start from the checkpoint's weights"));
 }
 

@@ -7,6 +7,7 @@
 #include "lockstep/core/device.h"
 #include "lockstep/core/diagnostics.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/joined.h"
 #include "lockstep/parallel/libraries.h"
 
 #include "apps/doctor/checks.h"
@@ -17,12 +18,6 @@ namespace lockstep::apps {
 namespace {
 
 constexpr const char* kNames = "nvidia-smi tells what the driver sees";
-
-std::string lines_of(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
-  return text;
-}
 
 /// The numbers of a version, to be compared in their order.
 std::vector<int> numbers_of(const std::string& version) {
@@ -106,7 +101,7 @@ Finding check_libraries() {
   }
   if (!kHasCudnn) lines.emplace_back("cuDNN is not built in: plain kernels do convolutions");
   if (!kHasNccl) lines.emplace_back("NCCL is not built in: training takes one GPU");
-  finding.text = lines_of(lines);
+  finding.text = joined(lines, "\n");
   return finding;
 }
 
@@ -187,7 +182,7 @@ Finding check_peers(const std::vector<Device>& devices) {
                                          " ways there and back bring the data, ", direct,
                                          " of them directly")};
   lines.insert(lines.end(), flaws.begin(), flaws.end());
-  finding.text = lines_of(lines);
+  finding.text = joined(lines, "\n");
   if (flaws.empty() && direct < pairs) {
     add(finding, Verdict::warn,
         "the others go through the host's memory, which is slower; nvidia-smi topo -p2p r tells "
@@ -235,7 +230,7 @@ int check_gpus(const std::string& devices, Findings& findings) {
   for (const Device& device : gpus) {
     if (look_at(device, finding, lines)) good.push_back(device);
   }
-  finding.text = lines_of(lines);
+  finding.text = joined(lines, "\n");
   finding.details["architectures"] = kCudaArchitectures;
   findings.push_back(finding);
   findings.push_back(check_libraries());

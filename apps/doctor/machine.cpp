@@ -2,12 +2,13 @@
 #include <algorithm>
 #include <string_view>
 
-#include <sched.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "lockstep/core/device.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/joined.h"
+#include "lockstep/core/pinned_thread.h"
 
 #include "apps/doctor/checks.h"
 #include "apps/text.h"
@@ -18,18 +19,6 @@ namespace {
 
 /// What NCCL's documentation advises for containers.
 constexpr std::uint64_t kSharedBytes = std::uint64_t{1} << 30;
-
-int cores_of_mask() {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 0;
-}
-
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
 
 bool changes_something(std::string_view variable) {
   for (const std::string_view prefix :
@@ -44,7 +33,7 @@ bool changes_something(std::string_view variable) {
 
 Finding check_cores() {
   const int present = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  const int mask = cores_of_mask();
+  const int mask = static_cast<int>(PinnedThread::allowed().size());
   const int allowed = allowed_cores();
   Finding finding{.check = "cores", .text = message(allowed, " of ", present, " may be used")};
   finding.details["present"] = present;
@@ -70,7 +59,7 @@ Finding check_instruction_sets() {
   try {
     const std::string used(name_of(preferred_cpu_set()));
     finding.details["used"] = used;
-    finding.text = message(used, " in use; this build and processor run ", joined(sets));
+    finding.text = message(used, " in use; this build and processor run ", joined(sets, ", "));
   } catch (const UsageError& error) {
     finding.verdict = Verdict::fail;
     finding.code = ExitCode::usage;

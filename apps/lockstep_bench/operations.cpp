@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/joined.h"
 #include "lockstep/layers/plan.h"
 
 #include "apps/lockstep_bench/catalogue.h"
@@ -23,11 +24,9 @@ bool Catalogue::wanted(const std::string& name, const std::string& shape) {
 
 std::vector<Operation> Catalogue::finish() {
   if (operations_.empty()) {
-    std::string known;
-    for (const std::string& name : names_) known += (known.empty() ? "" : ", ") + name;
     throw UsageError(message("ops: no operation has '", filter_,
-                             "' in its name or shape; --filter takes a part of one of: ", known,
-                             "; or of a shape as in '8->16'"));
+                             "' in its name or shape; --filter takes a part of one of: ",
+                             joined(names_, ", "), "; or of a shape as in '8->16'"));
   }
   return std::move(operations_);
 }

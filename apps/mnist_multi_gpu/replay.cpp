@@ -107,10 +107,7 @@ ExitCode run_replay(const ReplayOptions& options) {
   const Devices devices = parse_devices(train.devices);
   const Sharding sharding =
       resume_sharding(devices, train.reduce, from.execution.shards, from.recipe.batch_size);
-  const std::vector<std::string> reasons = bit_differences(
-      from.execution,
-      execution_of(devices, sharding, zoo::by_name(train.model), digit_shape(), !train.no_fuse),
-      train.reduce == Reduce::invariant);
+  const std::vector<std::string> reasons = bit_differences(from, train, devices, sharding);
   const DatasetSplits data = load_data(train.data, bar);
   const std::string name = stretch.from.path.filename().string();
   bar.erase();

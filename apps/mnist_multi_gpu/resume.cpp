@@ -9,6 +9,10 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/printable.h"
 #include "lockstep/io/files.h"
+#include "lockstep/layers/zoo.h"
+#include "lockstep/parallel/trainer.h"
+
+#include "apps/setup.h"
 
 namespace lockstep::apps {
 
@@ -97,6 +101,13 @@ TrainOptions options_of(const FoundCheckpoint& from) {
   TrainOptions options = resumed_options(config.options, {}, from.path / "weights.safetensors");
   begin_at(from.checkpoint, options);
   return options;
+}
+
+std::vector<std::string> bit_differences(const Checkpoint& from, const TrainOptions& options,
+                                         const Devices& devices, const Sharding& sharding) {
+  const TrainingExecution now =
+      execution_of(devices, sharding, zoo::by_name(options.model), digit_shape(), !options.no_fuse);
+  return bit_differences(from.execution, now, options.reduce == Reduce::invariant);
 }
 
 ResumedRun open_run(const TrainOptions& options) {

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "lockstep/core/device.h"
 #include "lockstep/io/checkpoint_folder.h"
 #include "lockstep/io/run_folder.h"
+#include "lockstep/parallel/sharding.h"
 
 #include "apps/options.h"
 
@@ -28,6 +32,13 @@ struct ResumedRun {
 /// The options of the training that a checkpoint was made in, with the checkpoint's batch size and
 /// shards.
 [[nodiscard]] TrainOptions options_of(const FoundCheckpoint& from);
+
+/// Why training on from a checkpoint, by its options and on these devices, need not give the bits
+/// that it would have had; empty: it gives them.
+[[nodiscard]] std::vector<std::string> bit_differences(const Checkpoint& from,
+                                                       const TrainOptions& options,
+                                                       const Devices& devices,
+                                                       const Sharding& sharding);
 
 /// The options of a run that goes on: `run` as its config.json has them, `given` as they were
 /// parsed from the command line. `weights` is named in the advice for what is refused.

@@ -6,6 +6,7 @@
 
 #include "lockstep/config.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/joined.h"
 #include "lockstep/io/files.h"
 #include "lockstep/io/metrics.h"
 #include "lockstep/io/run_folder.h"
@@ -75,22 +76,18 @@ TrainReport describe(const TrainOptions& options, const Devices& devices, const 
 
 void warn_of_damage(const FoundCheckpoint& from, const LogSink& log) {
   if (from.damaged.empty() || !log) return;
-  std::string all;
-  for (const std::string& damage : from.damaged) all += damage + "; ";
-  log(LogLevel::warning, message(all, "going on from the one before, ", from.path.string()));
+  log(LogLevel::warning,
+      message(joined(from.damaged, "; "), "; going on from the one before, ", from.path.string()));
 }
 
 ResumeReport describe_resume(const TrainOptions& options, const FoundCheckpoint* from,
-                             const Devices& devices, const Sharding& sharding, const Model& model) {
+                             const Devices& devices, const Sharding& sharding) {
   if (from == nullptr) return {};
-  const TrainingExecution now =
-      execution_of(devices, sharding, model.layers(), model.input_sample(), !options.no_fuse);
   const StepState& step = from->checkpoint.step;
   return {.checkpoint = from->path,
           .step = static_cast<std::int64_t>(step.step),
           .epoch = static_cast<int>(step.epoch),
-          .bit_differences = bit_differences(from->checkpoint.execution, now,
-                                             options.reduce == Reduce::invariant)};
+          .bit_differences = bit_differences(from->checkpoint, options, devices, sharding)};
 }
 
 void save_weights_if_possible(const Trainer& trainer, const std::filesystem::path& weights) {
@@ -162,7 +159,7 @@ ExitCode run_train(const TrainOptions& given) {
   report.run_folder = folder.path();
   const Json config = config_json(options, report, sharding);
   if (!resumed) write_text_file(folder.file("config.json"), json_text(config, 2));
-  if (resumed) report.resumed = describe_resume(options, from, devices, sharding, model);
+  if (resumed) report.resumed = describe_resume(options, from, devices, sharding);
 
   World world({.devices = devices, .log = log, .pin_threads = options.pin});
   Trainer trainer(world, model, SoftmaxCrossEntropy{}, make_optimizer(options),

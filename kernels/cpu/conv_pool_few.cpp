@@ -13,6 +13,7 @@
 //   tap's . . . . . .                     sum takes four multiply-adds; sums stay for all windows.
 #include "lockstep/kernels/cpu/conv_parameters.h"
 #include "lockstep/kernels/cpu/conv_pool.h"
+#include "lockstep/kernels/cpu/conv_tile.h"
 #include "lockstep/kernels/cpu/pool_row.h"
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
@@ -202,9 +203,7 @@ void conv_pool_forward_few(const WindowGeometry& conv, const WindowGeometry& poo
   float* packed = space.weights;
   for (Index k = 0, outputs = 0; k < conv.k; k += outputs) {
     outputs = outputs_at(conv.k, k);
-    for (Index t = 0; t < taps; ++t) {
-      for (Index i = 0; i < outputs; ++i) *packed++ = w[(k + i) * taps + t];
-    }
+    packed = pack_tile(taps, outputs, w + k * taps, packed);
   }
   const Index plane = pool.p * pool.q * kGroup;
   const auto run = conv.kernel_h == 3 ? rows_of_outputs<3> : rows_of_outputs<5>;

@@ -89,9 +89,7 @@ TapSum forward_sum(const WindowGeometry& g, const Image& in, const float* w, con
   float* packed = space.weights;
   for (Index k = 0, outputs = 0; k < g.k; k += outputs) {
     outputs = tile_outputs(g.k, k);
-    for (Index t = 0; t < taps; ++t) {
-      for (Index i = 0; i < outputs; ++i) *packed++ = w[(k + i) * taps + t];
-    }
+    packed = pack_tile(taps, outputs, w + k * taps, packed);
   }
   for (Index k = 0; b && k < g.k; ++k) store(space.bias + k * kLanes, broadcast(b[k]));
   return {.taps = taps,

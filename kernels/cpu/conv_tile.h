@@ -54,6 +54,15 @@ LOCKSTEP_INLINE Index tile_outputs(Index outputs, Index first) {
 }
 constexpr int kMostTileOutputs = 6;
 
+/// The weights of a tile in the order of its walk, [taps][outputs], from w (outputs, taps); returns
+/// where the next tile's go.
+LOCKSTEP_INLINE float* pack_tile(Index taps, Index outputs, const float* w, float* packed) {
+  for (Index t = 0; t < taps; ++t) {
+    for (Index i = 0; i < outputs; ++i) *packed++ = w[i * taps + t];
+  }
+  return packed;
+}
+
 /// Columns of a tile, by its outputs: as many as the registers hold beside a weight and, when there
 /// is more than one output, the vectors loaded.
 constexpr int tile_columns(int outputs) {
