@@ -30,6 +30,17 @@ void note(cudaError_t status, Device device, const char* call) noexcept {
                      cudaGetErrorName(status), ")");
 }
 
+std::string earlier_failure() {
+  // It allocates nothing and waits for nothing, is allowed while a stream is recorded, and answers
+  // with the device's error as every call does.
+  std::size_t free = 0;
+  std::size_t total = 0;
+  const cudaError_t status = cudaMemGetInfo(&free, &total);
+  static_cast<void>(cudaGetLastError());
+  if (status == cudaSuccess) return {};
+  return text_of(status, ": the device had failed before");
+}
+
 void launch_failed(cudaError_t status, const char* operation) {
   throw DeviceError(text_of(status, message(operation, ": cudaLaunchKernel")));
 }

@@ -1,6 +1,8 @@
 // The CUDA runtime with exceptions and owners: for files in folders named cuda or nccl. Internal.
 #pragma once
 
+#include <string>
+
 #include <cuda_runtime_api.h>
 
 #include "lockstep/core/context.h"
@@ -15,6 +17,11 @@ void check(cudaError_t status, Device device, const char* call);
 
 /// The same for destructors, which may not throw: UnheardErrors keeps the text.
 void note(cudaError_t status, Device device, const char* call) noexcept;
+
+/// What a library's status hides: the error that earlier work has left on the thread's current
+/// device, for the end of a message, ": the device had failed before: TEXT (NAME)". Empty when the
+/// device works. Forgets the thread's last error, as the others do.
+[[nodiscard]] std::string earlier_failure();
 
 [[noreturn]] void launch_failed(cudaError_t status, const char* operation);
 

@@ -33,7 +33,8 @@ void check(cudnnStatus_t status, const char* call) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   char details[256] = {};
   cudnnGetLastErrorString(details, sizeof details);
-  throw DeviceError(message(call, ": ", cudnnGetErrorString(status), " ", details));
+  throw DeviceError(
+      message(call, ": ", cudnnGetErrorString(status), " ", details, earlier_failure()));
 }
 
 /// The functions that make and end an object of cuDNN, and their names.

@@ -24,12 +24,13 @@ std::size_t cublas_workspace_bytes(Device device) {
 
 void check(cublasStatus_t status, Device device, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  const bool memory = status == CUBLAS_STATUS_ALLOC_FAILED;
-  throw DeviceError(message(
-      device.to_string(), ": ", call, ": ", cublasGetStatusString(status),
-      memory ? message(": cuBLAS found no memory, ", free_device_memory(device),
-                       " bytes are free; use a smaller batch, more GPUs or --data-resident off")
-             : std::string()));
+  std::string cause = earlier_failure();
+  if (cause.empty() && status == CUBLAS_STATUS_ALLOC_FAILED) {
+    cause = message(": cuBLAS found no memory, ", free_device_memory(device),
+                    " bytes are free; use a smaller batch, more GPUs or --data-resident off");
+  }
+  throw DeviceError(
+      message(device.to_string(), ": ", call, ": ", cublasGetStatusString(status), cause));
 }
 
 Handles::Handles(const Context& context)

@@ -1,5 +1,6 @@
 #include "lockstep/parallel/nccl/connection.h"
 
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -10,12 +11,23 @@
 
 namespace lockstep::nccl {
 
-void check(ncclResult_t status, const char* call) {
-  if (status == ncclSuccess) return;
+namespace {
+
+/// "CALL: NCCL says 'TEXT' (DETAILS)".
+std::string text_of(ncclResult_t status, const char* call) {
   const char* details = ncclGetLastError(nullptr);
-  throw CommError(message(call, ": NCCL says '", ncclGetErrorString(status), "'",
-                          details != nullptr && *details != '\0' ? message(" (", details, ")") : "",
-                          "; NCCL_DEBUG=INFO shows more"));
+  return message(call, ": NCCL says '", ncclGetErrorString(status), "'",
+                 details != nullptr && *details != '\0' ? message(" (", details, ")") : "");
+}
+
+[[noreturn]] void fail(ncclResult_t status, const char* call) {
+  throw CommError(message(text_of(status, call), "; NCCL_DEBUG=INFO shows more"));
+}
+
+}  // namespace
+
+void check(ncclResult_t status, const char* call) {
+  if (status != ncclSuccess) fail(status, call);
 }
 
 Connection::Connection(Device device, const ncclUniqueId& id, Communicator& host,
@@ -112,10 +124,9 @@ void Connection::check_health() {
 
 void Connection::check_call(ncclResult_t status, const char* call) const {
   if (status == ncclSuccess) return;
-  std::size_t free = 0;
-  std::size_t total = 0;
-  cuda::check(cudaMemGetInfo(&free, &total), device_, call);
-  check(status, call);
+  const std::string cause = cuda::earlier_failure();
+  if (cause.empty()) fail(status, call);
+  throw DeviceError(message(device_.to_string(), ": ", text_of(status, call), cause));
 }
 
 void Connection::settle(ncclResult_t status, const char* call, Communicator& host) {

@@ -89,6 +89,16 @@ TEST_CASE("what waits for a capturing stream, or looks at it, breaks the capture
   CHECK(x.read() == std::vector<float>{1});
 }
 
+TEST_CASE("cudaMemGetInfo leaves a capture alone") {
+  const Stream stream;
+  begin(stream);
+  std::size_t free = 0;
+  std::size_t total = 0;
+  CHECK(cudaMemGetInfo(&free, &total) == cudaSuccess);
+  CHECK(status(stream) == cudaStreamCaptureStatusActive);
+  CHECK(end(stream) == cudaSuccess);
+}
+
 TEST_CASE("cudaThreadExchangeStreamCaptureMode: whom a capture forbids to allocate") {
   const Stream stream;
   const auto elsewhere = [](cudaStreamCaptureMode mode) {

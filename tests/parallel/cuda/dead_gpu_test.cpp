@@ -3,6 +3,9 @@
 #include <optional>
 
 #include "lockstep/core/buffer.h"
+#include "lockstep/kernels/conv.h"
+#include "lockstep/kernels/linear.h"
+#include "lockstep/kernels/relu.h"
 
 #include "parallel/cuda/gpus.h"
 #include "support/throws.h"
@@ -100,6 +103,76 @@ TEST_CASE("a single GPU that dies is named") {
     CHECK(error.starts_with("rank 0 (" + devices.list[0].to_string() + "): "));
     CHECK(contains(error, "cudaErrorLaunchFailure"));
   }
+}
+
+/// Lets a kernel fail on the context's device, and waits for it.
+void kill(Context& context) {
+  const Buffer data(context.device(), 4 * sizeof(float), "a test");
+  const FloatView view{data.as<float>(), {4}};
+  plant_fault("kernel:@1=700");
+  const std::string error = test::message_of<DeviceError>([&] {
+    relu_forward(context, view, view);
+    context.synchronize();
+  });
+  plant_fault("");
+  REQUIRE(contains(error, "cudaErrorIllegalAddress"));
+}
+
+TEST_CASE("a library that fails on a dead GPU does not hide what killed it") {
+  if (is_skipped()) return;
+  struct Call {
+    const char* function;
+    void (*make)(Context&, float*);
+  };
+  const Call calls[] = {
+      {"cublasSgemm",
+       [](Context& context, float* data) {
+         linear_forward(context, {data, {2, 2}}, {data, {2, 2}}, {}, {data + 4, {2, 2}});
+       }},
+      {"cudnnConvolutionForward",
+       [](Context& context, float* data) {
+         conv2d_forward(context, {.kernel_h = 1, .kernel_w = 1}, {data, {1, 1, 2, 2}},
+                        {data, {1, 1, 1, 1}}, {}, {data + 4, {1, 1, 2, 2}});
+       }},
+  };
+  for (const bool first_call : {true, false}) {
+    for (const Call& call : calls) {
+      const Device device = new_gpus(1).list[0];
+      const CurrentDevice current(device);
+      Context context(device);
+      context.reserve_workspace(1 << 20);
+      const Buffer data(device, 8 * sizeof(float), "a test");
+      if (!first_call) call.make(context, data.as<float>());
+      context.synchronize();
+      kill(context);
+      const std::string error =
+          test::message_of<DeviceError>([&] { call.make(context, data.as<float>()); });
+      INFO(error);
+      if (!first_call) CHECK(contains(error, call.function));
+      CHECK(contains(error, "cudaErrorIllegalAddress"));
+    }
+  }
+}
+
+TEST_CASE("NCCL that fails on a dead GPU does not hide what killed it") {
+  if (is_skipped()) return;
+  const Devices devices = new_gpus(2);
+  World world({.devices = devices});
+  const std::string error = test::message_of<DeviceError>([&] {
+    world.run(2, [&](Communicator& communicator) {
+      Context context(devices.list[static_cast<std::size_t>(communicator.rank())]);
+      const Buffer data(context.device(), 16, "a test");
+      if (communicator.rank() == 1) {
+        kill(context);
+        communicator.all_reduce(context, data.as<float>(), 4, false);
+      }
+      communicator.barrier();
+    });
+  });
+  INFO(error);
+  CHECK(error.starts_with("rank 1 (" + devices.list[1].to_string() + "): "));
+  CHECK(contains(error, "ncclAllReduce"));
+  CHECK(contains(error, "cudaErrorIllegalAddress"));
 }
 
 // The simulated NCCL gives up after CUSIM_NCCL_TIMEOUT_MS; a real GPU would wait for ever.
