@@ -171,7 +171,7 @@ fuzz() {
     name=$1 work=$2 found=$3 harness=${1#fuzz_}
     shift 3
     mkdir -p "$work/$name"
-    if ! "build/fuzz/bin/$name" -rss_limit_mb=1024 -timeout=10 -max_len=4096 -print_final_stats=1 \
+    if ! "build/fuzz/bin/$name" -rss_limit_mb=1024 -timeout=10 -max_len=4096 -reload=0 -entropic=0 -print_final_stats=1 \
       -dict="tests/fuzz/dictionary/$harness.txt" -artifact_prefix="$found/$harness-" "$@" \
       "$work/$name" "tests/fuzz/corpus/$harness" >"$work/$name.log" 2>&1; then
       cat "$work/$name.log"

@@ -16,6 +16,13 @@ extern "C" __attribute__((weak)) int __sanitizer_install_malloc_and_free_hooks(
     void (*malloc_hook)(const volatile void*, std::size_t),
     void (*free_hook)(const volatile void*));
 
+/// What AddressSanitizer does unless ASAN_OPTIONS says otherwise: an input's own memory fits such a
+/// quarantine, and stacks of allocations, kept for every one, are wanted only of a finding that is
+/// tried again (malloc_context_size=30).
+extern "C" const char* __asan_default_options() {
+  return "quarantine_size_mb=8:malloc_context_size=0";
+}
+
 namespace lockstep::fuzz {
 
 namespace {

@@ -16,9 +16,13 @@ using lockstep::fuzz::Bytes;
 /// Deflate makes at most 1032 bytes of one; the vector that takes them in grows by doubling.
 constexpr lockstep::fuzz::MemoryLimit kLimit{std::size_t{128} << 10, 2 * 1032};
 
+/// zlib's smallest window and memory: clearing larger ones would take most of the time.
+constexpr int kWindow = 9 + 16;
+constexpr int kMemory = 1;
+
 void append_gzip(std::vector<std::uint8_t>& packed, Bytes bytes) {
   z_stream stream{};
-  const int started = deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  const int started = deflateInit2(&stream, 1, Z_DEFLATED, kWindow, kMemory, Z_DEFAULT_STRATEGY);
   lockstep::fuzz::require(started == Z_OK, "zlib cannot start deflating");
   const std::size_t before = packed.size();
   packed.resize(before + deflateBound(&stream, bytes.size()) + 64);
