@@ -65,8 +65,8 @@ void add_training(CommandLine& line, TrainOptions& options, std::string& epsilon
              whole_number(1, 1000000));
   line.value("--model", options.model, "NAME", "article, lenet5, wide_cnn or mlp (article)",
              model_name());
-  line.value("--init-from", options.init_from, "FILE",
-             "start from the weights of a safetensors file");
+  line.value("--init-from", options.init_from, "PATH",
+             "start from the weights of a run, a checkpoint or a safetensors file");
   line.value("--seed", options.seed, "N", "of initial weights, order of samples and dropout (0)",
              seed_number());
   line.value("--optimizer", options.optimizer, "NAME", "adam, adamw or sgd (adam)",

@@ -11,6 +11,7 @@
 #include "lockstep/core/error.h"
 
 #include "apps/json_events.h"
+#include "apps/text.h"
 
 namespace lockstep::apps {
 
@@ -50,7 +51,7 @@ int run_program(int argc, char** argv, const std::string& json_flag,
         dynamic_cast<const std::bad_alloc*>(&error) != nullptr
             ? "out of memory; use a smaller batch, fewer replicas or less data (--limit-train)"
             : error.what();
-    std::cerr << "error: " << text << '\n';
+    std::cerr << "error: " << shown(text) << '\n';
     if (std::find(arguments.begin(), arguments.end(), json_flag) != arguments.end()) {
       write_event(std::cout, error_event(name_of(code), static_cast<int>(code), text));
     }

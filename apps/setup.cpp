@@ -6,9 +6,12 @@
 #include "lockstep/core/error.h"
 #include "lockstep/data/mnist.h"
 #include "lockstep/data/synthetic.h"
+#include "lockstep/io/checkpoint_folder.h"
 #include "lockstep/io/run_config.h"
 #include "lockstep/io/weights.h"
 #include "lockstep/layers/zoo.h"
+
+#include "apps/text.h"
 
 namespace lockstep::apps {
 
@@ -33,7 +36,7 @@ DatasetSplits load_data(const DataOptions& data, ProgressBar& bar) {
   }
   const std::filesystem::path folder = data_folder(data);
   DatasetSplits read = load_mnist(folder, 5000, [&](std::int64_t done, std::int64_t total) {
-    bar.show("reading " + folder.string(), done, total);
+    bar.show("reading " + shown(folder.string()), done, total);
   });
   bar.erase();
   if (data.limit_train) read.train = read.train.take(*data.limit_train);
@@ -82,7 +85,8 @@ LogSink stderr_log(bool quiet, ProgressBar& bar) {
   if (quiet) return {};
   return [&bar](LogLevel level, std::string_view text) {
     bar.erase();
-    std::cerr << (level == LogLevel::warning ? "warning: " : "note: ") << text << '\n';
+    std::cerr << (level == LogLevel::warning ? "warning: " : "note: ") << shown(std::string(text))
+              << '\n';
   };
 }
 
@@ -95,21 +99,31 @@ std::string processor_text(const std::string& kind) {
   return device_info({DeviceKind::cuda, 0}).name;
 }
 
-TrainedModel load_trained(const std::filesystem::path& path, const std::string& model_name) {
+std::filesystem::path weights_file(const std::filesystem::path& path, const char* option) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::not_found) {
-    throw IoError(
-        message(path.string(),
-                ": no such run folder or weights file; train first, or name one with --weights"));
+    throw IoError(message(path.string(),
+                          ": no such run folder or weights file; train first, or name one with ",
+                          option));
   }
   if (error) {
     throw IoError(message(path.string(), ": cannot be looked at (", error.message(),
-                          "); name another run folder or weights file with --weights"));
+                          "); name another run folder or weights file with ", option));
   }
-  const fs::path weights = fs::is_directory(status) ? path / "weights.safetensors" : path;
-  const fs::path folder = weights.parent_path();
+  if (!fs::is_directory(status)) return path;
+  const fs::path own = path / "weights.safetensors";
+  if (fs::exists(own, error)) return own;
+  const auto newest = newest_checkpoint(path / "checkpoints");
+  if (newest) return newest->path / "weights.safetensors";
+  throw IoError(message(path.string(), ": holds no weights.safetensors and no checkpoint; name a ",
+                        "run folder or weights file with ", option));
+}
+
+TrainedModel load_trained(const std::filesystem::path& path, const std::string& model_name) {
+  const std::filesystem::path weights = weights_file(path, "--weights");
+  const std::filesystem::path folder = weights.parent_path();
   const LegalTexts wanted = {{"model", zoo::names()}, {"dataset", dataset_names()}, {"data", {}}};
   auto config = read_run_config(folder / "config.json", wanted);
   if (config.empty()) config = read_run_config(folder / "manifest.json", wanted, "config");

@@ -46,7 +46,13 @@ struct TrainedModel {
   std::filesystem::path folder;  ///< of the data; empty likewise
 };
 
-/// `path` is a run folder or a weights file; `model_name` overrides what its config.json says, and
+/// The weights file that `path` is or holds: a run's or checkpoint's weights.safetensors, or those
+/// of the newest checkpoint of a run that was cut before its end. Throws IoError that tells to name
+/// another with `option`.
+[[nodiscard]] std::filesystem::path weights_file(const std::filesystem::path& path,
+                                                 const char* option);
+
+/// `path` is what weights_file takes; `model_name` overrides what its config.json says, and
 /// is "article" where there is neither.
 [[nodiscard]] TrainedModel load_trained(const std::filesystem::path& path,
                                         const std::string& model_name);

@@ -60,6 +60,18 @@ std::string batch_text(const Sharding& sharding) {
   return text;
 }
 
+std::string shown(std::string text) {
+  char before = ' ';
+  for (char& c : text) {
+    const bool control = (c >= 0 && c < ' ' && c != '\n') || c == '\x7F';
+    // U+0080 to U+009F, which some terminals obey.
+    const bool second_control = before == '\xC2' && (c & '\xE0') == '\x80';
+    before = c;
+    if (control || second_control) c = '?';
+  }
+  return text;
+}
+
 std::string left(const std::string& text, std::size_t width) {
   return text + std::string(text.size() < width ? width - text.size() : 0, ' ');
 }

@@ -22,6 +22,9 @@ namespace lockstep::apps {
 /// How a batch is dealt: "128 = 2 x 64", "100 = 34 + 34 + 32", with shards told apart where a
 /// replica has several: "128 = 2 x 64, in 8 shards of 16".
 [[nodiscard]] std::string batch_text(const Sharding& sharding);
+/// `text` for a terminal: what it would obey, which may come out of a file, becomes '?'; UTF-8 and
+/// line breaks stay.
+[[nodiscard]] std::string shown(std::string text);
 /// `text` on the left of a column, or on its right.
 [[nodiscard]] std::string left(const std::string& text, std::size_t width);
 [[nodiscard]] std::string right(const std::string& text, std::size_t width);

@@ -39,6 +39,13 @@ class IoError : public Error {
   using Error::Error;
 };
 
+/// A file of Lockstep's is there and cannot be read now (a failing disk, no right to, too many open
+/// files): nobody knows what is in it.
+class ReadError : public IoError {
+ public:
+  using IoError::IoError;
+};
+
 /// A device is missing, out of memory or failed.
 class DeviceError : public Error {
  public:

@@ -117,8 +117,7 @@ Shape shape_of(const TensorEntry& entry, const fs::path& path) {
 void read_tensors(const fs::path& path, const std::map<std::string, std::string>& sums,
                   std::vector<NamedTensor>& tensors) {
   if (tensors.empty()) return;
-  (void)read_summed(path, sums);
-  const SafetensorsFile file(path);
+  const SafetensorsFile file(path, read_summed(path, sums));
   if (file.entries().size() != tensors.size()) {
     throw IoError(message(path.string(), ": has ", file.entries().size(), " tensors, ", kManifest,
                           " says ", tensors.size()));

@@ -62,6 +62,12 @@ std::string manifest_of(const fs::path& checkpoint) {
   return read_file(checkpoint / "manifest.json");
 }
 
+bool is_among(const std::vector<UnreadCheckpoint>& unread, const fs::path& path) {
+  return std::any_of(unread.begin(), unread.end(), [&](const UnreadCheckpoint& checkpoint) {
+    return checkpoint.path.filename() == path.filename();
+  });
+}
+
 }  // namespace
 
 std::vector<fs::path> checkpoints_in(const fs::path& folder) {
@@ -73,18 +79,22 @@ std::vector<fs::path> checkpoints_in(const fs::path& folder) {
 std::optional<FoundCheckpoint> newest_checkpoint(const fs::path& folder) {
   auto candidates = numbered_in(folder);
   std::vector<std::string> damaged;
+  std::vector<UnreadCheckpoint> unread;
   for (auto candidate = candidates.rbegin(); candidate != candidates.rend(); ++candidate) {
     try {
       Checkpoint checkpoint = load_checkpoint(candidate->second);
       const std::string manifest = manifest_of(candidate->second);
       return FoundCheckpoint{candidate->second, sha256(std::as_bytes(std::span(manifest))),
-                             std::move(checkpoint), std::move(damaged)};
+                             std::move(checkpoint), std::move(damaged), std::move(unread)};
+    } catch (const ReadError& error) {
+      unread.push_back({candidate->second, error.what()});
     } catch (const IoError& error) {
       damaged.emplace_back(error.what());
     }
   }
-  if (damaged.empty()) return {};
-  throw IoError(message(folder.string(), ": none of the ", damaged.size(),
+  if (candidates.empty()) return {};
+  for (const UnreadCheckpoint& checkpoint : unread) damaged.push_back(checkpoint.reason);
+  throw IoError(message(folder.string(), ": none of the ", candidates.size(),
                         " checkpoints can be read: ", joined(damaged, "; ")));
 }
 
@@ -104,23 +114,16 @@ CheckpointFolder::CheckpointFolder(fs::path folder, int keep, const FoundCheckpo
     at_ = from->checkpoint.step;
     parent_ = {from->path.filename().string(), from->manifest_sha256};
   }
-  set_aside(newest_);
-  for (const auto& [number, path] : numbered_in(folder_)) kept_.push_back(path);
-  if (from == nullptr) return;
-  for (const fs::path& path : kept_) {
-    try {
-      const Checkpoint old = parse_manifest(manifest_of(path), path.string());
-      if (old.is_best() && old.fit.best_epoch == from->checkpoint.fit.best_epoch) best_ = path;
-    } catch (const IoError&) {  // NOLINT(bugprone-empty-catch): a damaged one is not the best
-    }
-  }
+  set_aside_newer(from);
+  find_kept(from);
 }
 
-/// All where `newer_than` is empty.
-void CheckpointFolder::set_aside(const fs::path& newer_than) {
-  const auto limit = number_of(newer_than.filename().string());
+/// Sets aside those newer than `from`; all where that is null.
+void CheckpointFolder::set_aside_newer(const FoundCheckpoint* from) {
+  const auto limit = number_of(newest_.filename().string());
   for (const auto& [number, path] : numbered_in(folder_)) {
     if (limit && number <= *limit) continue;
+    if (from != nullptr && is_among(from->unread, path)) continue;
     const std::string name = "aside-" + path.filename().string();
     fs::path target = folder_ / name;
     std::error_code reason;
@@ -131,6 +134,22 @@ void CheckpointFolder::set_aside(const fs::path& newer_than) {
     if (reason) {
       throw IoError(message(path.string(), ": cannot set it aside: ", reason.message()));
     }
+  }
+}
+
+/// Those up to `from` whose turn to be removed comes, and the best of them.
+void CheckpointFolder::find_kept(const FoundCheckpoint* from) {
+  if (from == nullptr) return;
+  for (const auto& [number, path] : numbered_in(folder_)) {
+    if (is_among(from->unread, path)) continue;
+    try {
+      const Checkpoint old = parse_manifest(manifest_of(path), path.string());
+      if (old.is_best() && old.fit.best_epoch == from->checkpoint.fit.best_epoch) best_ = path;
+    } catch (const ReadError&) {
+      continue;                 // it may be the best
+    } catch (const IoError&) {  // NOLINT(bugprone-empty-catch): a damaged one is not the best
+    }
+    kept_.push_back(path);
   }
 }
 

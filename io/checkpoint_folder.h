@@ -10,13 +10,20 @@
 
 namespace lockstep {
 
+/// A checkpoint that may be whole but cannot be read now.
+struct UnreadCheckpoint {
+  std::filesystem::path path;
+  std::string reason;  ///< names the file
+};
+
 /// A checkpoint of a run that can be read.
 struct FoundCheckpoint {
   std::filesystem::path path;  ///< "runs/x/checkpoints/step-00000430"
   std::string manifest_sha256;
   Checkpoint checkpoint;
-  /// What is wrong with each newer one, which cannot be read.
+  /// What is wrong with each newer one whose content is wrong.
   std::vector<std::string> damaged;
+  std::vector<UnreadCheckpoint> unread;  ///< newer ones that cannot be read
 };
 
 /// The newest whole checkpoint in `folder` ("runs/x/checkpoints"); none when it has no checkpoint
@@ -35,8 +42,9 @@ class CheckpointFolder {
   /// Makes the folder when it is not there, removes what a process that ended in the middle has
   /// left, and checks that everything that saving does can be done there. Keeps the last `keep`
   /// checkpoints, at least 1, and the best by validation. `from` is the one that training goes on
-  /// from: newer ones, damaged or not, are set aside as `aside-step-...`. Throws IoError,
-  /// UsageError for `keep` below 1.
+  /// from: newer ones, damaged or not, are set aside as `aside-step-...`; but those that it
+  /// names as unread stay, as do older ones that cannot be read. Throws IoError, UsageError for
+  /// `keep` below 1.
   explicit CheckpointFolder(std::filesystem::path folder, int keep = 3,
                             const FoundCheckpoint* from = nullptr);
 
@@ -55,7 +63,8 @@ class CheckpointFolder {
   [[nodiscard]] const std::filesystem::path& best() const { return best_; }
 
  private:
-  void set_aside(const std::filesystem::path& newer_than);
+  void set_aside_newer(const FoundCheckpoint* from);
+  void find_kept(const FoundCheckpoint* from);
   void forget_old();
 
   std::filesystem::path folder_;

@@ -13,9 +13,21 @@ namespace lockstep {
 
 namespace {
 
+ReadError read_error(const std::filesystem::path& path, std::string_view action) {
+  return ReadError(system_error(path, action).what());
+}
+
+/// Whether the current errno is about what there is under a path, and not about getting at it.
+bool is_not_there() {
+  for (const int error : {ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG, ENXIO}) {
+    if (errno == error) return true;
+  }
+  return false;
+}
+
 struct stat status_of(const std::filesystem::path& path, int handle) {
   struct stat status {};
-  if (fstat(handle, &status) != 0) throw system_error(path, "look at the file");
+  if (fstat(handle, &status) != 0) throw read_error(path, "look at the file");
   return status;
 }
 
@@ -28,7 +40,9 @@ IoError system_error(const std::filesystem::path& path, std::string_view action)
 
 Descriptor::Descriptor(const std::filesystem::path& path, int flags, std::string_view action)
     : path_(path), handle_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
-  if (handle_ < 0) throw system_error(path_, action);
+  if (handle_ >= 0) return;
+  if ((flags & O_ACCMODE) == O_RDONLY && !is_not_there()) throw read_error(path_, action);
+  throw system_error(path_, action);
 }
 
 Descriptor::~Descriptor() {
@@ -63,7 +77,7 @@ void Descriptor::read_exactly(void* to, std::size_t bytes, std::uint64_t offset)
     const ssize_t got = ::pread(handle_, next, bytes, static_cast<off_t>(offset));
     if (got < 0) {
       if (errno == EINTR) continue;
-      throw system_error(path_, "read");
+      throw read_error(path_, "read");
     }
     if (got == 0) throw IoError(message(path_.string(), ": became shorter while it was read"));
     next += got;

@@ -1,5 +1,5 @@
-// A POSIX file that throws IoError naming its path and the system's reason. Internal to this
-// folder.
+// A POSIX file that throws IoError naming its path and the system's reason; ReadError where it is
+// there and cannot be read. Internal to this folder.
 #pragma once
 
 #include <cstddef>

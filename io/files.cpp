@@ -144,7 +144,13 @@ void NewFolder::put_in_place() {
 
 void remove_folder(const fs::path& folder) {
   const fs::path away = make_temporary_folder(folder_of(folder));
-  put_at(folder, away / "removed");
+  try {
+    put_at(folder, away / "removed");
+  } catch (const IoError&) {
+    std::error_code ignored;
+    fs::remove(away, ignored);
+    throw;
+  }
   remove_tree(away);
 }
 
@@ -157,7 +163,7 @@ void remove_leftovers(const fs::path& folder) {
   if (reason) throw IoError(message(folder.string(), ": cannot list it: ", reason.message()));
 }
 
-void check_writable(const fs::path& folder) {
+void check_writable(const fs::path& folder) try {
   const Temporary file(make_temporary_file(folder));
   write_text_file(file.path(), "in the place of an empty file");
   NewFolder made(folder / message(kTemporaryBegin, "check-", ::getpid(), kTemporaryEnd));
@@ -165,6 +171,9 @@ void check_writable(const fs::path& folder) {
   made.write("file", {&part, 1});
   made.put_in_place();
   remove_folder(folder / message(kTemporaryBegin, "check-", ::getpid(), kTemporaryEnd));
+} catch (const IoError& error) {
+  throw IoError(message(error.what(), "; name a place with room where you may make, rename and ",
+                        "remove files and folders, or make this one such a place"));
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 // What a run's config.json says, for those who use its weights.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -18,5 +19,19 @@ using LegalTexts = std::map<std::string, std::vector<std::string>>;
 [[nodiscard]] std::map<std::string, std::string> read_run_config(const std::filesystem::path& path,
                                                                  const LegalTexts& wanted,
                                                                  const std::string& inside = {});
+
+/// What a run was told to do.
+struct RunOptions {
+  std::map<std::string, std::string> options;  ///< "--lr": "0.01"; flags with an empty text
+  std::int64_t batch_size = 0;
+};
+
+/// The options in the file `path`, a run's config.json. Throws IoError, as read_run_config and
+/// where one is no text or the batch size no number above 0.
+[[nodiscard]] RunOptions read_run_options(const std::filesystem::path& path);
+
+/// The same out of a configuration that has been read: `text`, which messages name `path`.
+[[nodiscard]] RunOptions parse_run_options(const std::string& text,
+                                           const std::filesystem::path& path);
 
 }  // namespace lockstep

@@ -2,12 +2,15 @@
 
 #include <ctime>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "lockstep/core/error.h"
 #include "lockstep/io/descriptor.h"
+#include "lockstep/io/files.h"
 
 namespace lockstep {
 
@@ -20,11 +23,45 @@ IoError cannot_make(const fs::path& path, const std::error_code& reason) {
                          "; name a place that you may write to"));
 }
 
-void make_parents(const fs::path& path) {
-  std::error_code reason;
-  fs::create_directories(path, reason);
-  if (reason) throw cannot_make(path, reason);
-}
+/// Folders that were not there; gone again unless they are kept.
+class MadeFolders {
+ public:
+  MadeFolders() = default;
+  ~MadeFolders() {
+    std::error_code ignored;
+    for (auto path = made_.rbegin(); path != made_.rend(); ++path) fs::remove(*path, ignored);
+  }
+  MadeFolders(const MadeFolders&) = delete;
+  MadeFolders& operator=(const MadeFolders&) = delete;
+
+  /// Makes `path`, whose parent is there; false where something has its name.
+  bool make(const fs::path& path) {
+    std::error_code reason;
+    if (fs::create_directory(path, reason)) {
+      made_.push_back(path);
+      return true;
+    }
+    // Anything of that name counts as taken, also a file.
+    if (reason && reason != std::errc::file_exists) throw cannot_make(path, reason);
+    return false;
+  }
+  /// Makes `path` and its parents where they are not there.
+  void make_all(const fs::path& path) {
+    fs::path so_far;
+    for (const fs::path& part : path) {
+      so_far /= part;
+      std::error_code reason;
+      if (part.empty() || fs::is_directory(so_far, reason) || make(so_far)) continue;
+      if (!fs::is_directory(so_far, reason)) {
+        throw cannot_make(path, std::make_error_code(std::errc::not_a_directory));
+      }
+    }
+  }
+  void keep() { made_.clear(); }
+
+ private:
+  std::vector<fs::path> made_;
+};
 
 /// "20250131-235959"
 std::string utc_name(std::chrono::system_clock::time_point now) {
@@ -35,15 +72,17 @@ std::string utc_name(std::chrono::system_clock::time_point now) {
   return {text, std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &parts)};
 }
 
-/// Makes a folder in `root` that was not there.
-fs::path make_new(const fs::path& root, const std::string& name) {
-  for (int number = 1;; ++number) {
-    fs::path path = root / (number == 1 ? name : message(name, "-", number));
-    std::error_code reason;
-    if (fs::create_directory(path, reason)) return path;
-    // Anything of that name counts as taken, also a file.
-    if (reason && reason != std::errc::file_exists) throw cannot_make(path, reason);
-  }
+IoError cannot_point(const fs::path& link, const std::string& reason) {
+  return IoError(message(link.string(), ": cannot point this link at the new run: ", reason,
+                         "; move away what has its name"));
+}
+
+/// Throws IoError where there is something that is no link.
+void check_link(const fs::path& link) {
+  std::error_code reason;
+  const fs::file_type type = fs::symlink_status(link, reason).type();
+  if (type == fs::file_type::symlink || type == fs::file_type::not_found) return;
+  throw cannot_point(link, reason ? reason.message() : "it is no link");
 }
 
 /// Points `link` at `target` in one step: a reader finds the old run or the new one.
@@ -56,8 +95,7 @@ void point(const fs::path& link, const fs::path& target) {
   if (reason) {
     std::error_code ignored;
     fs::remove(temporary, ignored);
-    throw IoError(message(link.string(), ": cannot point this link at the new run: ",
-                          reason.message(), "; move away what has its name"));
+    throw cannot_point(link, reason.message());
   }
 }
 
@@ -84,8 +122,10 @@ RunFolder RunFolder::open(const fs::path& path) {
 
 RunFolder RunFolder::create(const fs::path& path, const fs::path& root,
                             std::chrono::system_clock::time_point now) {
+  MadeFolders made;
+  fs::path folder = path;
   if (!path.empty()) {
-    make_parents(path);
+    made.make_all(path);
     std::error_code reason;
     const bool empty = fs::is_empty(path, reason);
     if (reason) throw cannot_make(path, reason);
@@ -94,12 +134,22 @@ RunFolder RunFolder::create(const fs::path& path, const fs::path& root,
                             ": this folder is not empty, and no run is overwritten; ",
                             "name another folder or remove it"));
     }
-    return RunFolder(path);
+  } else {
+    made.make_all(root);
+    check_link(root / "latest");
+    const fs::path name = root / utc_name(now);
+    folder = name;
+    for (int number = 2; !made.make(folder); ++number) folder = message(name.string(), "-", number);
   }
-  make_parents(root);
-  fs::path made = make_new(root, utc_name(now));
-  point(root / "latest", made.filename());
-  return RunFolder(std::move(made));
+  RunFolder run(folder);
+  check_writable(folder);
+  if (path.empty()) run.latest_ = root / "latest";
+  made.keep();
+  return run;
+}
+
+void RunFolder::become_latest() {
+  if (!latest_.empty()) point(std::exchange(latest_, {}), path_.filename());
 }
 
 }  // namespace lockstep

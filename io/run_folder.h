@@ -14,10 +14,10 @@ class Descriptor;
 /// a copy of this lives: making or opening it a second time is an IoError, in any process.
 class RunFolder {
  public:
-  /// Makes exactly the folder `path`, its parents too; IoError when it is there and not empty. An
-  /// empty `path` makes
-  /// `<root>/<UTC time of now as YYYYMMDD-HHMMSS>`, with "-2", "-3", ... behind it while that is
-  /// taken, and points the link `<root>/latest` there.
+  /// Makes exactly the folder `path`, its parents too; IoError when it is there and not empty, or
+  /// where files cannot be made, renamed and removed in it: then nothing that was made stays. An
+  /// empty `path` makes `<root>/<UTC time of now as YYYYMMDD-HHMMSS>`, with "-2", "-3", ... behind
+  /// it while that is taken.
   [[nodiscard]] static RunFolder create(
       const std::filesystem::path& path, const std::filesystem::path& root = "runs",
       std::chrono::system_clock::time_point now = std::chrono::system_clock::now());
@@ -25,6 +25,10 @@ class RunFolder {
   /// The folder of a run that is to go on. A link such as runs/latest is followed now. IoError when
   /// there is no such folder.
   [[nodiscard]] static RunFolder open(const std::filesystem::path& path);
+
+  /// Points the link `<root>/latest` at a folder that got its name from the time, once there is
+  /// something in it to go on from; does nothing for others and the second time. Throws IoError.
+  void become_latest();
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// Path of the file `name` in the folder.
@@ -35,6 +39,7 @@ class RunFolder {
 
   std::filesystem::path path_;
   std::shared_ptr<Descriptor> lock_;
+  std::filesystem::path latest_;  ///< link that is to be pointed here; empty: none
 };
 
 }  // namespace lockstep

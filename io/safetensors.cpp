@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <utility>
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/config.h"
 #include "lockstep/core/printable.h"
-#include "lockstep/io/files.h"
 #include "lockstep/io/json_object.h"
 
 namespace lockstep {
@@ -121,12 +122,6 @@ SafetensorsBytes safetensors_bytes(const std::vector<TensorToWrite>& tensors,
   return bytes_of_file;
 }
 
-void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
-                       const std::map<std::string, std::string>& metadata) {
-  const SafetensorsBytes bytes = safetensors_bytes(tensors, metadata);
-  write_file(path, bytes.parts());
-}
-
 std::map<std::string, std::string> weights_metadata() {
   // "pt" is what readers elsewhere look for: filters and linear weights lie as PyTorch's do.
   return {
@@ -152,15 +147,24 @@ std::string TensorEntry::shape_text() const {
 }
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
-    : path_(path), file_(path, O_RDONLY | O_NONBLOCK, "open") {
-  if (!file_.is_regular()) throw IoError(message(path_.string(), ": is no regular file"));
-  const std::uint64_t file_bytes = file_.size();
+    : path_(path), content_(Descriptor(path, O_RDONLY | O_NONBLOCK, "open")) {
+  const auto& file = std::get<Descriptor>(content_);
+  if (!file.is_regular()) throw IoError(message(path_.string(), ": is no regular file"));
+  read_header(file.size());
+}
+
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path, std::string bytes)
+    : path_(path), content_(std::move(bytes)) {
+  read_header(std::get<std::string>(content_).size());
+}
+
+void SafetensorsFile::read_header(std::uint64_t file_bytes) {
   if (file_bytes < kLengthBytes) {
     throw IoError(message(path_.string(), ": has ", file_bytes,
                           " bytes; a safetensors file has at least ", kLengthBytes));
   }
   unsigned char length[kLengthBytes];
-  file_.read_exactly(length, kLengthBytes, 0);
+  read_at(0, kLengthBytes, length);
   const std::uint64_t header_bytes = decode_length(length);
   if (header_bytes > file_bytes - kLengthBytes || header_bytes > kMaxHeaderBytes) {
     throw IoError(message(path_.string(), ": a header of ", header_bytes,
@@ -168,7 +172,7 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
                           kMaxHeaderBytes, "); it is cut off or no safetensors file"));
   }
   std::string text(header_bytes, '\0');
-  file_.read_exactly(text.data(), header_bytes, kLengthBytes);
+  read_at(kLengthBytes, header_bytes, text.data());
   data_begin_ = kLengthBytes + header_bytes;
   const std::uint64_t data_bytes = file_bytes - data_begin_;
   const Json header = parse_object(text, kMaxDepth, path_, "the header");
@@ -199,7 +203,16 @@ void SafetensorsFile::check_layout(std::uint64_t data_bytes) {
 }
 
 void SafetensorsFile::read(const TensorEntry& entry, float* to) const {
-  file_.read_exactly(to, entry.end - entry.begin, data_begin_ + entry.begin);
+  read_at(data_begin_ + entry.begin, entry.end - entry.begin, to);
+}
+
+/// The file has these bytes.
+void SafetensorsFile::read_at(std::uint64_t offset, std::uint64_t bytes, void* to) const {
+  if (const auto* file = std::get_if<Descriptor>(&content_)) {
+    file->read_exactly(to, bytes, offset);
+  } else if (bytes > 0) {
+    std::memcpy(to, std::get<std::string>(content_).data() + offset, bytes);
+  }
 }
 
 }  // namespace lockstep

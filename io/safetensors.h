@@ -1,5 +1,5 @@
-// The container of weights files: https://github.com/huggingface/safetensors. Internal to this
-// folder.
+// The container of weights files: https://github.com/huggingface/safetensors.
+// Internal to this folder.
 //
 // A file is the length of a JSON header (8 bytes, little endian), the header padded with spaces so
 // that data begins at a multiple of 8, and the tensors one after another. Whatever is read is taken
@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "lockstep/core/shape.h"
@@ -39,10 +40,6 @@ struct SafetensorsBytes {
 [[nodiscard]] SafetensorsBytes safetensors_bytes(
     const std::vector<TensorToWrite>& tensors, const std::map<std::string, std::string>& metadata);
 
-/// Writes them by write_file.
-void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
-                       const std::map<std::string, std::string>& metadata);
-
 /// What we write into the header's __metadata__ of weights.
 [[nodiscard]] std::map<std::string, std::string> weights_metadata();
 
@@ -57,12 +54,14 @@ struct TensorEntry {
   [[nodiscard]] std::string shape_text() const;
 };
 
-/// An open file whose header was read and found sound: every tensor is F32, has the bytes that its
+/// A file whose header was read and found sound: every tensor is F32, has the bytes that its
 /// shape asks for, and they fill the file without gaps or overlaps. Everything else is an IoError
 /// that names the file.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path);
+  /// The same for a file whose content, `bytes`, was read before.
+  SafetensorsFile(const std::filesystem::path& path, std::string bytes);
 
   /// In the order of their data.
   [[nodiscard]] const std::vector<TensorEntry>& entries() const { return entries_; }
@@ -70,10 +69,12 @@ class SafetensorsFile {
   void read(const TensorEntry& entry, float* to) const;
 
  private:
+  void read_header(std::uint64_t file_bytes);
   void check_layout(std::uint64_t data_bytes);
+  void read_at(std::uint64_t offset, std::uint64_t bytes, void* to) const;
 
   std::filesystem::path path_;
-  Descriptor file_;
+  std::variant<Descriptor, std::string> content_;
   std::uint64_t data_begin_ = 0;
   std::vector<TensorEntry> entries_;
 };

@@ -1,10 +1,12 @@
 #include "lockstep/io/weights.h"
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/printable.h"
+#include "lockstep/io/files.h"
 #include "lockstep/io/safetensors.h"
 
 namespace lockstep {
@@ -18,10 +20,7 @@ std::string names_of(const std::vector<Parameter>& parameters) {
   return text;
 }
 
-}  // namespace
-
-void save_weights(const Model& model, const std::filesystem::path& path,
-                  const std::map<std::string, std::string>& metadata) {
+SafetensorsBytes file_of(const Model& model, const std::map<std::string, std::string>& metadata) {
   std::map<std::string, std::string> all = weights_metadata();
   all.insert(metadata.begin(), metadata.end());
   std::vector<TensorToWrite> tensors;
@@ -29,7 +28,22 @@ void save_weights(const Model& model, const std::filesystem::path& path,
     tensors.push_back(
         {parameter.name, parameter.spec.shape, model.arena().data() + parameter.place.offset});
   }
-  write_safetensors(path, tensors, all);
+  return safetensors_bytes(tensors, all);
+}
+
+}  // namespace
+
+void save_weights(const Model& model, const std::filesystem::path& path,
+                  const std::map<std::string, std::string>& metadata) {
+  const SafetensorsBytes bytes = file_of(model, metadata);
+  write_file(path, bytes.parts());
+}
+
+std::string weights_bytes(const Model& model, const std::map<std::string, std::string>& metadata) {
+  const SafetensorsBytes bytes = file_of(model, metadata);
+  std::string all;
+  for (const std::string_view part : bytes.parts()) all += part;
+  return all;
 }
 
 void load_weights(Model& model, const std::filesystem::path& path) {

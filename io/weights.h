@@ -17,6 +17,10 @@ namespace lockstep {
 void save_weights(const Model& model, const std::filesystem::path& path,
                   const std::map<std::string, std::string>& metadata = {});
 
+/// The bytes of the file that save_weights would write.
+[[nodiscard]] std::string weights_bytes(const Model& model,
+                                        const std::map<std::string, std::string>& metadata = {});
+
 /// Reads parameters into `model`. The file must have exactly the model's names and shapes in F32;
 /// otherwise IoError names the tensor, and the model is unchanged. Sizes in the file are believed
 /// only as far as its length goes.

@@ -1,15 +1,11 @@
 // parity: trains apart with several numbers of replicas and compares the weight files byte for
 // byte.
-#include <cerrno>
 #include <cmath>
 #include <cstdint>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <span>
-#include <system_error>
-
-#include <unistd.h>
+#include <string>
+#include <vector>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/sha256.h"
@@ -28,47 +24,14 @@ namespace lockstep::apps {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::int64_t kBatchesPerEpoch = 12;
 constexpr std::int64_t kValidationSamples = 1000;
-
-/// A folder of its own among the temporary files, gone with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::error_code error;
-    const fs::path root = fs::temp_directory_path(error);
-    if (error) {
-      throw IoError(message("TMPDIR: names no folder for temporary files (", error.message(),
-                            "); set it to one that can be written, or unset it"));
-    }
-    std::string path = (root / "lockstep-parity-XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr) {
-      throw IoError(message(path, ": cannot make a folder for the weights (",
-                            std::generic_category().message(errno),
-                            "); set TMPDIR to one that can be written"));
-    }
-    path_ = path;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 struct Run {
   int replicas = 0;
   Model model;
   EvalStats validation;
-  std::vector<std::uint8_t> file;
+  std::string file;  ///< the bytes of its weights file
   std::string digest;
 };
 
@@ -79,7 +42,7 @@ std::int64_t uneven_samples(const ParityOptions& options) {
 }
 
 Run train_apart(const ParityOptions& options, const DatasetSplits& data, int replicas,
-                const fs::path& folder, ProgressBar& bar) {
+                ProgressBar& bar) {
   World world({.devices = replicas_of(options.kind, replicas), .log = {}});
   Trainer trainer(world, zoo::by_name(options.model), SoftmaxCrossEntropy{}, Adam{.lr = 0.01F},
                   {.seed = options.seed,
@@ -95,11 +58,8 @@ Run train_apart(const ParityOptions& options, const DatasetSplits& data, int rep
   trainer.run_steps(options.steps / 2);
   const EvalStats validation = trainer.evaluate(data.validation);
   trainer.run_steps(options.steps - options.steps / 2);
-  const fs::path path = folder / message(replicas, ".safetensors");
   Run run{replicas, trainer.model(), validation, {}, {}};
-  save_weights(run.model, path);
-  std::ifstream file(path, std::ios::binary);
-  run.file.assign(std::istreambuf_iterator<char>(file), {});
+  run.file = weights_bytes(run.model);
   run.digest = sha256(std::as_bytes(std::span(run.file)));
   return run;
 }
@@ -155,10 +115,9 @@ ExitCode run_parity(const ParityOptions& options) {
               << "replicas  " << left("sha256 of the weights", 64) << "  validation loss, right\n"
               << std::flush;
   }
-  const TemporaryFolder folder;
   std::vector<Run> runs;
   for (const int replicas : options.replicas) {
-    runs.push_back(train_apart(options, data, replicas, folder.path(), bar));
+    runs.push_back(train_apart(options, data, replicas, bar));
     bar.erase();
     if (human) write_run(runs.back());
   }

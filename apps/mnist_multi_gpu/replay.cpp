@@ -48,7 +48,7 @@ Stretch choose(const ReplayOptions& options, const fs::path& folder) {
                                "; there are", names));
     }
   }
-  Stretch stretch{{*at, {}, load_checkpoint(*at), {}}, {}, options.steps};
+  Stretch stretch{{*at, {}, load_checkpoint(*at), {}, {}}, {}, options.steps};
   const std::int64_t first = step_of(stretch.from.checkpoint);
   for (auto next = at + 1; next != all.end() && !stretch.to; ++next) {
     Checkpoint other = load_checkpoint(*next);

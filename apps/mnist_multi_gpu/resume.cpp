@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
-
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/printable.h"
-#include "lockstep/io/files.h"
+#include "lockstep/io/run_config.h"
 #include "lockstep/layers/zoo.h"
 #include "lockstep/parallel/trainer.h"
 
@@ -40,22 +39,6 @@ std::string text_of(const Settings& settings, const std::string& name) {
   return found->second.empty() ? "set" : found->second;
 }
 
-/// What a run's config.json, or the copy of it in a checkpoint, says.
-struct RunConfig {
-  Settings options;
-  std::int64_t batch_size = 0;
-};
-
-RunConfig parse_config(const std::string& text, const std::string& where) {
-  try {
-    const auto json = nlohmann::json::parse(text);
-    return {json.at("options").get<Settings>(), json.at("batch_size").get<std::int64_t>()};
-  } catch (const nlohmann::json::exception& error) {
-    throw IoError(message(where, ": does not say the options of its run (", printable(error.what()),
-                          "); start a new run with --out"));
-  }
-}
-
 /// Batches are the checkpoint's, and so are shards and weights where training goes on from it.
 void begin_at(const Checkpoint& from, TrainOptions& options) {
   options.batch_size = from.recipe.batch_size;
@@ -78,8 +61,8 @@ TrainOptions resumed_options(const Settings& run, const TrainOptions& given,
     if (may_differ(name)) {
       merged[name] = given.settings.at(name);
     } else if (const std::string before = text_of(run, name); now != before) {
-      refused += message(refused.empty() ? "" : "; ", name, " is ", before, " in that run and ",
-                         now, " here");
+      refused += message(refused.empty() ? "" : "; ", name, " is ", printable(before),
+                         " in that run and ", now, " here");
     }
   }
   if (!refused.empty()) {
@@ -93,11 +76,20 @@ TrainOptions resumed_options(const Settings& run, const TrainOptions& given,
     arguments.push_back(name);
     if (!text.empty()) arguments.push_back(text);
   }
-  return std::get<TrainOptions>(parse_mnist(arguments));
+  try {
+    if (auto command = parse_mnist(arguments);
+        auto* options = std::get_if<TrainOptions>(&command)) {
+      return std::move(*options);
+    }
+    throw UsageError("they ask for help");
+  } catch (const UsageError& error) {
+    throw IoError(message(weights.parent_path().string(), ": cannot train by the run's options (",
+                          printable(error.what()), "); start a new run with --out"));
+  }
 }
 
 TrainOptions options_of(const FoundCheckpoint& from) {
-  const RunConfig config = parse_config(from.checkpoint.config, from.path.string());
+  const RunOptions config = parse_run_options(from.checkpoint.config, from.path);
   TrainOptions options = resumed_options(config.options, {}, from.path / "weights.safetensors");
   begin_at(from.checkpoint, options);
   return options;
@@ -119,9 +111,9 @@ ResumedRun open_run(const TrainOptions& options) {
                           ": no run was started in this folder: it has no config.json and no "
                           "checkpoints; start one with --out"));
   }
-  const RunConfig config = run.from
-                               ? parse_config(run.from->checkpoint.config, run.from->path.string())
-                               : parse_config(read_file(config_path), config_path.string());
+  const RunOptions config = run.from
+                                ? parse_run_options(run.from->checkpoint.config, run.from->path)
+                                : read_run_options(config_path);
   const std::filesystem::path weights =
       run.from ? run.from->path / "weights.safetensors" : run.folder.file("weights.safetensors");
   run.options = resumed_options(config.options, options, weights);

@@ -41,7 +41,9 @@ void check_precision(const TrainOptions& options, const Devices& devices) {
 
 Model initial_model(const TrainOptions& options, const Shape& sample) {
   Model model(zoo::by_name(options.model), sample, options.seed);
-  if (!options.init_from.empty()) load_weights(model, options.init_from);
+  if (!options.init_from.empty()) {
+    load_weights(model, weights_file(options.init_from, "--init-from"));
+  }
   return model;
 }
 
@@ -74,10 +76,14 @@ TrainReport describe(const TrainOptions& options, const Devices& devices, const 
   return report;
 }
 
-void warn_of_damage(const FoundCheckpoint& from, const LogSink& log) {
-  if (from.damaged.empty() || !log) return;
+void warn_of_newer(const FoundCheckpoint& from, const LogSink& log) {
+  std::vector<std::string> reasons = from.damaged;
+  for (const UnreadCheckpoint& unread : from.unread) {
+    reasons.push_back(message(unread.reason, ", it stays where it is"));
+  }
+  if (reasons.empty() || !log) return;
   log(LogLevel::warning,
-      message(joined(from.damaged, "; "), "; going on from the one before, ", from.path.string()));
+      message(joined(reasons, "; "), "; going on from the one before, ", from.path.string()));
 }
 
 ResumeReport describe_resume(const TrainOptions& options, const FoundCheckpoint* from,
@@ -136,7 +142,7 @@ ExitCode run_train(const TrainOptions& given) {
   if (!given.resume.empty()) resumed = open_run(given);
   const TrainOptions& options = resumed ? resumed->options : given;
   const FoundCheckpoint* from = resumed && resumed->from ? &*resumed->from : nullptr;
-  if (from != nullptr) warn_of_damage(*from, log);
+  if (from != nullptr) warn_of_newer(*from, log);
   const Devices devices = parse_devices(options.devices);
   check_precision(options, devices);
   // What cannot work is refused before anything is read.
@@ -155,7 +161,7 @@ ExitCode run_train(const TrainOptions& given) {
                              "; use a smaller --batch-size or keep the last batch"));
   }
 
-  const RunFolder folder = resumed ? resumed->folder : RunFolder::create(options.out);
+  RunFolder folder = resumed ? resumed->folder : RunFolder::create(options.out);
   report.run_folder = folder.path();
   const Json config = config_json(options, report, sharding);
   if (!resumed) write_text_file(folder.file("config.json"), json_text(config, 2));
@@ -171,7 +177,10 @@ ExitCode run_train(const TrainOptions& given) {
   Narrator narrator(options, bar);
   narrator.start(report, config);
   trainer.on_checkpoint(
-      [&](Checkpoint checkpoint) { checkpoints.save(std::move(checkpoint)); },
+      [&](Checkpoint checkpoint) {
+        checkpoints.save(std::move(checkpoint));
+        folder.become_latest();
+      },
       {.every_steps = options.checkpoint_every, .every_seconds = options.checkpoint_minutes * 60});
   trainer.on_progress([&](const Progress& progress) { narrator.progress(progress); });
   trainer.on_epoch([&](const EpochStats& epoch) {

@@ -1,5 +1,6 @@
 // Exit codes and messages of the real programs when something is wrong.
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -107,15 +108,25 @@ TEST_CASE("errors: names that are no UTF-8 are written, and read back by eval", 
   CHECK(run_process("mnist_multi_gpu", {"eval", "--weights", out, "--limit", "10"}).code == 0);
 }
 
-TEST_CASE("errors: a TMPDIR that is none, and paths that cannot be looked at", "[apps]") {
+TEST_CASE("errors: parity needs no file and so leaves none, whatever ends it", "[apps]") {
   const ScratchFolder folder;
-  {
-    const test::EnvironmentVariable nowhere("TMPDIR", folder / "nowhere");
-    const auto run = run_process("mnist_multi_gpu", {"parity", "--dataset", "synthetic"});
-    CHECK(run.code == 7);
-    CHECK(contains(run.err, "error: TMPDIR: "));
-    CHECK(contains(run.err, "unset it"));
+  for (const char* temporary : {"nowhere", ""}) {
+    const test::EnvironmentVariable there("TMPDIR", folder / temporary);
+    bool sent = false;
+    const auto run =
+        run_process("mnist_multi_gpu", {"parity", "--dataset", "synthetic", "--replicas", "1,2"},
+                    {.folder = folder.path(), .on_output = [&](const std::string&, int pid) {
+                       if (temporary[0] == '\0' && !sent) kill(pid, SIGTERM);
+                       sent = true;
+                     }});
+    INFO(run.err);
+    CHECK(run.code == (temporary[0] == '\0' ? 128 + SIGTERM : 0));
+    CHECK(std::filesystem::is_empty(folder.path()));
   }
+}
+
+TEST_CASE("errors: paths that cannot be looked at", "[apps]") {
+  const ScratchFolder folder;
   for (const std::string& path : {std::string(5000, 'x'), folder / std::string(300, 'x')}) {
     for (const char* command : {"eval", "predict"}) {
       const auto run =

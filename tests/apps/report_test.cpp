@@ -139,6 +139,14 @@ TEST_CASE("report: learning rates keep their digits", "[apps]") {
   CHECK(rate_text(0.00024) == "0.00024");
 }
 
+TEST_CASE("report: nothing that a terminal would obey is shown", "[apps]") {
+  CHECK(shown("data/K\xC3\xB6ln: no such file\n\"x\"~") ==
+        "data/K\xC3\xB6ln: no such file\n\"x\"~");
+  CHECK(shown("\x1b[31m\a\r\t\x7F") == "?[31m????");
+  CHECK(shown("\xC2\x9B"
+              "2J \xC2\xA0 \xC3\x9B \x9B") == "\xC2?2J \xC2\xA0 \xC3\x9B \x9B");
+}
+
 TEST_CASE("report: a progress line fits its width", "[apps]") {
   CHECK(progress_line("epoch 0", 215, 430, "loss 0.1", 80) ==
         "epoch 0 [===============               ] 50 %  loss 0.1");

@@ -1,6 +1,7 @@
 // `mnist_multi_gpu --resume`: a run that was cut goes on as if it had not been.
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <random>
 
 #include "apps/process.h"
@@ -197,6 +198,38 @@ TEST_CASE("resume: folders with no run, a run in use and a run without a checkpo
   CHECK(first.code == 130);
   CHECK(second.code == 7);
   CHECK(contains(second.err, "another process trains in this folder"));
+}
+
+TEST_CASE(
+    "resume: a configuration with options that are none is refused, and none of its bytes shown",
+    "[apps]") {
+  const ScratchFolder folder;
+  REQUIRE(run_process("mnist_multi_gpu", whole_training(folder / "run")).code == 0);
+  fs::remove_all(folder / "run/checkpoints");
+  const nlohmann::json config = nlohmann::json::parse(read_text(folder / "run/config.json"));
+  const auto with = [&](const std::string& name, const std::string& text, const Arguments& more) {
+    nlohmann::json hostile = config;
+    hostile["options"][name] = text;
+    std::ofstream(folder / "run/config.json") << hostile;
+    Arguments arguments{"--resume", folder / "run", "--quiet"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_process("mnist_multi_gpu", arguments);
+  };
+  const std::pair<std::string, std::string> bad[] = {
+      {"--help", ""},          {"--version", ""},           {"eval", ""},
+      {"--lr", "\x1b[31mred"}, {"--\x1b[31m", "1"},         {"--model", "\x1b]0;title\a"},
+      {"--seed", "-1"},        {"--devices", "\x1b[2Jcpu"}, {"--epochs", "--help"}};
+  for (const auto& [name, text] : bad) {
+    const ProcessResult run = with(name, text, {});
+    INFO(name << ": " << run.err);
+    CHECK((run.code == 7 || run.code == 2));
+    CHECK_FALSE(contains(run.err, "\x1b"));
+    CHECK(run.out.empty());
+    CHECK(contains(run.err, "; "));
+  }
+  const ProcessResult other = with("--lr", "\x1b[31mred", {"--lr", "0.5"});
+  CHECK(other.code == 2);
+  CHECK_FALSE(contains(other.err, "\x1b"));
 }
 
 TEST_CASE("resume: a disk without room is found before training", "[apps]") {

@@ -8,6 +8,7 @@
 #include "apps/golden.h"
 #include "apps/process.h"
 #include "apps/training_run.h"
+#include "io/file_limit.h"
 #include "support/catch.h"
 #include "support/throws.h"
 
@@ -157,6 +158,61 @@ TEST_CASE("train: no validation and no test set", "[apps]") {
   const auto events = json_lines(run.out);
   CHECK(events[1]["val_accuracy"].is_null());
   CHECK(events.back()["test_accuracy"].is_null());
+}
+
+TEST_CASE("train: latest stays with the run before until there is something to go on from",
+          "[apps]") {
+  const ScratchFolder folder;
+  const auto train = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = small_training("unused", {"--quiet", "--epochs", "1"});
+    arguments.resize(arguments.size() - 5);
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_process("mnist_multi_gpu", arguments, {.folder = folder.path()}).code;
+  };
+  REQUIRE(train({}) == 0);
+  const fs::path before = fs::read_symlink(folder / "runs/latest");
+  {
+    const test::FileLimit limit(20000);
+    CHECK(train({}) == 7);
+  }
+  CHECK(fs::read_symlink(folder / "runs/latest") == before);
+  CHECK(train({"--out", "elsewhere"}) == 0);
+  CHECK(fs::read_symlink(folder / "runs/latest") == before);
+  CHECK(train({}) == 0);
+  CHECK(fs::read_symlink(folder / "runs/latest") != before);
+}
+
+TEST_CASE("train: --init-from and eval take a run, also one that was cut, and a checkpoint",
+          "[apps]") {
+  const ScratchFolder folder;
+  REQUIRE(run_process("mnist_multi_gpu", small_training(folder / "a", {"--quiet"})).code == 0);
+  fs::create_directory(folder / "cut");
+  fs::copy(folder / "a/checkpoints", folder / "cut/checkpoints", fs::copy_options::recursive);
+  fs::copy(folder / "a/config.json", folder / "cut/config.json");
+  const auto second_epoch = json_lines(read_text(folder / "a/metrics.jsonl"))[1];
+  int number = 0;
+  for (const char* from : {"a", "cut", "a/checkpoints/step-00000064"}) {
+    INFO(from);
+    const auto run =
+        run_process("mnist_multi_gpu", small_training(folder / std::to_string(number++),
+                                                      {"--json", "--init-from", folder / from}));
+    INFO(run.err);
+    REQUIRE(run.code == 0);
+    // Lower than where those weights came from.
+    CHECK(json_lines(run.out)[1]["train_loss"].get<double>() <
+          second_epoch["train_loss"].get<double>());
+    const auto eval = run_process("mnist_multi_gpu", {"eval", "--weights", folder / from, "--split",
+                                                      "validation", "--limit", "300", "--json"});
+    INFO(eval.err);
+    REQUIRE(eval.code == 0);
+    CHECK(json_lines(eval.out).at(0)["loss"] == second_epoch["val_loss"]);
+  }
+  fs::create_directory(folder / "empty");
+  const auto empty = run_process("mnist_multi_gpu",
+                                 small_training(folder / "x", {"--init-from", folder / "empty"}));
+  CHECK(empty.code == 7);
+  CHECK(contains(empty.err, "no checkpoint; name a run folder or weights file with --init-from"));
+  CHECK_FALSE(fs::exists(folder / "x"));
 }
 
 TEST_CASE("train: --init-from goes on from weights", "[apps]") {

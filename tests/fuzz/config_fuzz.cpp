@@ -1,5 +1,5 @@
-// Hostile config.json, as eval and predict read it: an input is the file, with the configuration
-// under "config" where it has such a key.
+// Hostile config.json: an input is the file. One with the key "options" is read as --resume does,
+// others as eval and predict do, out of "config" where there is such a key.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -10,23 +10,32 @@
 
 namespace {
 
+using lockstep::fuzz::require;
+
 constexpr lockstep::fuzz::MemoryLimit kLimit{std::size_t{64} << 10, 32};
+
+void read_texts(const std::filesystem::path& path, const char* inside) {
+  static const lockstep::LegalTexts wanted = {
+      {"model", {"article", "lenet5"}}, {"dataset", {"mnist", "synthetic"}}, {"data", {}}};
+  for (const auto& [key, text] : lockstep::read_run_config(path, wanted, inside)) {
+    const auto& legal = wanted.at(key);
+    require(legal.empty() || std::find(legal.begin(), legal.end(), text) != legal.end(),
+            "a value that is not legal");
+  }
+}
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static lockstep::fuzz::MemoryFile place;
-  static const lockstep::LegalTexts wanted = {
-      {"model", {"article", "lenet5"}}, {"dataset", {"mnist", "synthetic"}}, {"data", {}}};
   place.put({data, size});
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  const char* inside = bytes.find("\"config\"") == std::string_view::npos ? "" : "config";
+  const auto has = [&](const char* key) { return bytes.find(key) != std::string_view::npos; };
   lockstep::fuzz::judge(size, kLimit, [&] {
-    for (const auto& [key, text] : lockstep::read_run_config(place.path(), wanted, inside)) {
-      const auto& legal = wanted.at(key);
-      lockstep::fuzz::require(
-          legal.empty() || std::find(legal.begin(), legal.end(), text) != legal.end(),
-          "a value that is not legal");
+    if (has("\"options\"")) {
+      require(lockstep::read_run_options(place.path()).batch_size > 0, "a batch without samples");
+    } else {
+      read_texts(place.path(), has("\"config\"") ? "config" : "");
     }
   });
   return 0;

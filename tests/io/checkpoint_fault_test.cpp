@@ -2,23 +2,29 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <optional>
+#include <system_error>
 
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "lockstep/core/error.h"
 #include "lockstep/io/checkpoint_folder.h"
+#include "lockstep/io/run_folder.h"
 
 #include "io/checkpoint_cases.h"
 #include "io/scratch.h"
 #include "support/catch.h"
 #include "support/system_faults.h"
+#include "support/throws.h"
 
 namespace lockstep {
 namespace {
 
 using test::Fault;
 using test::names_in;
+using test::Refusal;
+using test::RefusingFileSystem;
 using test::Scratch;
 using test::small_checkpoint;
 using test::SystemFault;
@@ -57,6 +63,7 @@ void check_sound(const std::filesystem::path& folder, bool saved) {
   checkpoints.save(small_checkpoint(9));
   CHECK(newest_checkpoint(folder)->checkpoint.step.step == 9);
   CHECK(count_of(folder, "step-") == 2);
+  CHECK(count_of(folder, "aside-") == 0);
   CHECK(count_of(folder, ".") == 0);
 }
 
@@ -121,6 +128,114 @@ TEST_CASE("a process may end at every system call: the next one goes on") {
         break;
       }
     }
+  }
+}
+
+TEST_CASE("a checkpoint that cannot be read just now is named, stays, and is used the next time") {
+  for (const int error : {EIO, EACCES, EMFILE}) {
+    int unread = 0;
+    for (int at = 0;; ++at) {
+      INFO("call " << at << ", errno " << error);
+      const Scratch scratch;
+      make_run(scratch.path());
+      std::optional<FoundCheckpoint> found;
+      bool happened = false;
+      {
+        const SystemFault planted(at, Fault::refused, error);
+        found = newest_checkpoint(scratch.path());
+        happened = SystemFault::happened();
+      }
+      REQUIRE(found);
+      CHECK(found->damaged.empty());
+      const bool older = found->checkpoint.step.step == 0;
+      CHECK(found->unread.size() == (older ? 1 : 0));
+      if (older) {
+        ++unread;
+        CHECK(found->unread[0].path == scratch / "step-00000003");
+        CHECK(test::contains(found->unread[0].reason, scratch / "step-00000003"));
+        CHECK(test::contains(found->unread[0].reason, std::generic_category().message(error)));
+      }
+      CheckpointFolder checkpoints(scratch.path(), 1, &*found);
+      checkpoints.save(small_checkpoint(2));
+      CHECK(std::filesystem::exists(scratch / "step-00000003") == older);
+      CHECK(newest_checkpoint(scratch.path())->checkpoint.step.step == (older ? 3U : 2U));
+      if (!happened) break;
+    }
+    CHECK(unread > 5);
+  }
+}
+
+TEST_CASE("the best checkpoint stays while its manifest cannot be read") {
+  const Scratch scratch;
+  {
+    CheckpointFolder checkpoints(scratch.path(), 1);
+    Checkpoint best = small_checkpoint(9);
+    best.fit.best_epoch = 0;
+    checkpoints.save(best);
+    best.step.step = 11;
+    best.step.step_in_epoch = 2;
+    checkpoints.save(best);
+  }
+  REQUIRE(names_in(scratch.path()).size() == 2);
+  const auto found = newest_checkpoint(scratch.path());
+  int kept = 0;
+  for (int at = 0;; ++at) {
+    INFO("call " << at);
+    bool happened = false;
+    std::optional<CheckpointFolder> checkpoints;
+    {
+      const SystemFault planted(at, Fault::refused, EIO);
+      try {
+        checkpoints.emplace(scratch.path(), 1, &*found);
+      } catch (const IoError&) {
+        continue;
+      }
+      happened = SystemFault::happened();
+    }
+    Checkpoint next = small_checkpoint(12);
+    next.fit.best_epoch = 0;
+    checkpoints->save(next);
+    REQUIRE(std::filesystem::exists(scratch / "step-00000009"));
+    std::filesystem::remove_all(checkpoints->newest());
+    if (!happened) break;
+    ++kept;
+  }
+  CHECK(kept > 1);
+}
+
+TEST_CASE("a place that cannot hold a run is found at once, with a way out, and nothing is left") {
+  const struct {
+    Refusal what;
+    int error;
+  } cases[] = {{Refusal::make_file, EACCES},   {Refusal::make_file, EROFS},
+               {Refusal::make_folder, EACCES}, {Refusal::make_folder, EDQUOT},
+               {Refusal::rename, EPERM},       {Refusal::rename, EOPNOTSUPP}};
+  for (const auto& [what, error] : cases) {
+    const std::string reason = std::generic_category().message(error);
+    INFO(static_cast<int>(what) << ", " << reason);
+    const Scratch scratch;
+    std::filesystem::create_directory(scratch / "empty");
+    for (const std::filesystem::path& out :
+         {scratch / "a" / "b", scratch / "empty", std::filesystem::path()}) {
+      const RefusingFileSystem refusing(what, error);
+      const std::string text = test::message_of<IoError>(
+          [&] { static_cast<void>(RunFolder::create(out, scratch / "runs")); });
+      CHECK(test::contains(text, reason));
+      CHECK(test::contains(text, scratch.path().string()));
+      CHECK(test::contains(text, "name a"));
+      CHECK(names_in(scratch.path()) == std::vector<std::string>{"empty"});
+      CHECK(names_in(scratch / "empty").empty());
+    }
+    std::filesystem::create_directory(scratch / "checkpoints");
+    {
+      const RefusingFileSystem refusing(what, error);
+      const std::string text = test::message_of<IoError>(
+          [&] { const CheckpointFolder checkpoints(scratch / "checkpoints"); });
+      CHECK(test::contains(text, reason));
+      CHECK(test::contains(text, (scratch / "checkpoints").string()));
+      CHECK(test::contains(text, "name a"));
+    }
+    CHECK(names_in(scratch / "checkpoints").empty());
   }
 }
 

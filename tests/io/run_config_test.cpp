@@ -88,5 +88,52 @@ TEST_CASE("a run's configuration: what is no configuration is refused") {
   CHECK_THROWS_AS(read_run_config(scratch / "file/config.json", kWanted), IoError);
 }
 
+TEST_CASE("a run's options: out of its file and out of a text, under the same limits") {
+  const Scratch scratch;
+  const std::string text =
+      R"({"options": {"--lr": "0.5", "--quiet": ""}, "batch_size": 64, "x": [1]})";
+  put(scratch / "config.json", text);
+  for (const RunOptions& read :
+       {read_run_options(scratch / "config.json"), parse_run_options(text, "step-1")}) {
+    CHECK(read.options == std::map<std::string, std::string>{{"--lr", "0.5"}, {"--quiet", ""}});
+    CHECK(read.batch_size == 64);
+  }
+  const std::pair<std::string, std::string> bad[] = {
+      {"", "no JSON"},
+      {"[]", "no JSON object"},
+      {"{}", "does not say the options of its run"},
+      {R"({"options": ["--lr"], "batch_size": 1})", "does not say the options of its run"},
+      {R"({"options": {"--lr": 0.5}, "batch_size": 1})", "the option '--lr' is 0.5"},
+      {R"({"options": {"--\u001b[2J": null}, "batch_size": 1})", "the option '--?[2J' is null"},
+      {R"({"options": {}})", "'batch_size' is missing"},
+      {R"({"options": {}, "batch_size": 0})", "'batch_size' is 0"},
+      {R"({"options": {}, "batch_size": -5})", "'batch_size' is -5"},
+      {R"({"options": {}, "batch_size": 1.5})", "'batch_size' is 1.5"},
+      {R"({"options": {}, "batch_size": 9223372036854775808})",
+       "'batch_size' is 9223372036854775808"},
+      {R"({"options": {"--lr": "1", "--lr": "2"}, "batch_size": 1})", "'--lr' is twice"},
+      {std::string(100000, '['), "nested"},
+      {R"({"options": {}, "batch_size": 1, "x": )" + std::string(20, '[') + std::string(20, ']') +
+           "}",
+       "nested"}};
+  for (const auto& [hostile, reason] : bad) {
+    const std::string error =
+        test::message_of<IoError>([&] { (void)parse_run_options(hostile, "step-1"); });
+    INFO(hostile << error);
+    CHECK(error.starts_with("step-1: "));
+    CHECK(contains(error, reason));
+    put(scratch / "config.json", hostile);
+    CHECK(contains(
+        test::message_of<IoError>([&] { (void)read_run_options(scratch / "config.json"); }),
+        reason));
+  }
+  put(scratch / "config.json", std::string((1 << 20) + 1, ' '));
+  CHECK(
+      contains(test::message_of<IoError>([&] { (void)read_run_options(scratch / "config.json"); }),
+               "at most 1048576"));
+  CHECK_THROWS_AS(read_run_options(scratch / "none"), IoError);
+  CHECK_THROWS_AS(read_run_options(scratch.path()), IoError);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -61,12 +61,17 @@ TEST_CASE("without a name the UTC time is taken, with numbers behind it while it
   const Scratch scratch;
   const fs::path root = scratch / "runs";
   test::put(scratch / "marker", "");
+  std::error_code ignored;
   const char* expected[] = {"20250131-235958", "20250131-235958-2", "20250131-235958-3"};
   for (const char* name : expected) {
-    const RunFolder run = RunFolder::create({}, root, kTime);
+    RunFolder run = RunFolder::create({}, root, kTime);
     CHECK(run.path() == root / name);
     CHECK(fs::is_directory(run.path()));
+    // The link stays with the run before until this one has something.
+    CHECK_FALSE(fs::equivalent(root / "latest", run.path(), ignored));
+    run.become_latest();
     CHECK(fs::read_symlink(root / "latest") == fs::path(name));
+    run.become_latest();
     CHECK(fs::equivalent(root / "latest", run.path()));
   }
   // A file counts as taken as well.
@@ -81,7 +86,8 @@ TEST_CASE("without a name the UTC time is taken, with numbers behind it while it
 TEST_CASE("a link to a run that is gone is replaced, a folder called latest is not") {
   const Scratch scratch;
   fs::create_symlink("gone", scratch / "latest");
-  const RunFolder run = RunFolder::create({}, scratch.path(), kTime);
+  RunFolder run = RunFolder::create({}, scratch.path(), kTime);
+  run.become_latest();
   CHECK(fs::equivalent(scratch / "latest", run.path()));
   fs::remove(scratch / "latest");
   fs::create_directory(scratch / "latest");
@@ -91,13 +97,22 @@ TEST_CASE("a link to a run that is gone is replaced, a folder called latest is n
   CHECK(test::contains(error, "latest"));
   CHECK(test::contains(error, "move away"));
   CHECK(test::read_text(scratch / "latest" / "precious") == "text");
-  for (const std::string& name : names_in(scratch.path())) CHECK(name.front() != '.');
+  CHECK(names_in(scratch.path()) ==
+        std::vector<std::string>{run.path().filename().string(), "latest"});
+}
+
+TEST_CASE("a run with a name of its own does not become the latest") {
+  const Scratch scratch;
+  RunFolder run = RunFolder::create(scratch / "run", scratch.path());
+  run.become_latest();
+  CHECK(names_in(scratch.path()) == std::vector<std::string>{"run"});
 }
 
 TEST_CASE("a run is opened again, through a link too, but not while somebody has it") {
   const Scratch scratch;
   {
-    const RunFolder run = RunFolder::create({}, scratch.path(), kTime);
+    RunFolder run = RunFolder::create({}, scratch.path(), kTime);
+    run.become_latest();
     CHECK(test::contains(
         test::message_of<IoError>([&] { static_cast<void>(RunFolder::open(run.path())); }),
         "another process trains in this folder"));

@@ -21,6 +21,7 @@ struct State {
   int calls = 0;
   bool happened = false;
   bool next_write_fails = false;
+  Refusal refused = Refusal::none;
 };
 
 thread_local State state;
@@ -50,6 +51,13 @@ auto with_fault(const Call& call) -> decltype(call()) {
   return -1;
 }
 
+/// Sets errno where such calls are refused.
+bool refuses(Refusal what) {
+  if (state.refused != what) return false;
+  errno = state.error;
+  return true;
+}
+
 }  // namespace
 
 SystemFault::SystemFault(int at, Fault fault, int error) {
@@ -64,6 +72,16 @@ SystemFault::~SystemFault() {
   state.armed = false;
 }
 
+RefusingFileSystem::RefusingFileSystem(Refusal what, int error) {
+  state = {};
+  state.refused = what;
+  state.error = error;
+}
+
+RefusingFileSystem::~RefusingFileSystem() {
+  state.refused = Refusal::none;
+}
+
 bool SystemFault::happened() {
   return state.happened;
 }
@@ -71,6 +89,8 @@ bool SystemFault::happened() {
 }  // namespace lockstep::test
 
 using lockstep::test::real;
+using lockstep::test::Refusal;
+using lockstep::test::refuses;
 using lockstep::test::state;
 using lockstep::test::with_fault;
 
@@ -81,7 +101,12 @@ int open(const char* path, int flags, ...) {
   va_start(more, flags);
   const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;
   va_end(more);
+  if ((flags & O_CREAT) != 0 && refuses(Refusal::make_file)) return -1;
   return with_fault([&] { return real(&open, "open")(path, flags, mode); });
+}
+
+ssize_t pread(int handle, void* bytes, size_t count, off_t offset) {
+  return with_fault([&] { return real(&pread, "pread")(handle, bytes, count, offset); });
 }
 
 ssize_t write(int handle, const void* bytes, size_t count) {
@@ -112,10 +137,12 @@ int close(int handle) {
 }
 
 int mkdir(const char* path, mode_t mode) noexcept {
+  if (refuses(Refusal::make_folder)) return -1;
   return with_fault([&] { return real(&mkdir, "mkdir")(path, mode); });
 }
 
 int rename(const char* from, const char* to) noexcept {
+  if (refuses(Refusal::rename)) return -1;
   return with_fault([&] { return real(&rename, "rename")(from, to); });
 }
 }
