@@ -89,6 +89,12 @@ Check one_of(std::vector<std::string> choices) {
   };
 }
 
+Check some_text() {
+  return [](const std::string& text) -> std::string {
+    return text.empty() ? "''; want a name that is not empty" : "";
+  };
+}
+
 Check number_list(int max) {
   return [=](const std::string& text) -> std::string {
     std::vector<int> seen;

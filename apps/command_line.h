@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -30,6 +31,8 @@ using Check = std::function<std::string(const std::string&)>;
 /// A finite number from `min` to `max`; with `open`, `min` itself is not allowed.
 [[nodiscard]] Check real_number(double min, double max, bool open = false);
 [[nodiscard]] Check one_of(std::vector<std::string> choices);
+/// Anything but an empty text, which a script gives for a variable that is not set.
+[[nodiscard]] Check some_text();
 /// Whole numbers from 1 to `max`, apart by commas, no two the same.
 [[nodiscard]] Check number_list(int max);
 /// The numbers of a text that number_list accepts.
@@ -65,10 +68,14 @@ class CommandLine {
 
   /// Options added from now on stand under `title` in the help.
   void group(const std::string& title);
-  /// An option (or with a name without dashes a positional) that takes `argument`.
+  /// An option (or with a name without dashes a positional) that takes `argument`. Paths without a
+  /// check are some_text.
   template <class T>
   CLI::Option* value(const std::string& name, T& target, const std::string& argument,
-                     const std::string& help, const Check& check = {}) {
+                     const std::string& help, Check check = {}) {
+    if constexpr (std::is_same_v<T, std::filesystem::path>) {
+      if (!check) check = some_text();
+    }
     CLI::Option* option = app_.add_option(name, target);
     if (check)
       option->check(CLI::Validator([check](std::string& text) { return check(text); }, ""));

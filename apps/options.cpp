@@ -283,7 +283,7 @@ MnistCommand parse_replay(const Arguments& arguments) {
   line.group("What to train again");
   line.value("run", options.run, "RUN", "folder of the run (runs/latest)");
   line.value("--from", options.from, "NAME",
-             "checkpoint to begin at, such as step-00000430 (the last but one)");
+             "checkpoint to begin at, such as step-00000430 (the last but one)", some_text());
   line.value("--steps", options.steps, "N", "steps to train (up to the next checkpoint)",
              whole_number(1, kMaxCount));
   line.value("--devices", options.devices, "LIST", "as train has it (the run's)");

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <sstream>
+#include <system_error>
 #include <variant>
 #include <vector>
 
@@ -87,17 +88,33 @@ std::optional<int> epoch_of_json(const std::string& row) {
   return json["epoch"].get<int>();
 }
 
-/// Takes the rows that are not whole or of an epoch from `next_epoch` on out of a file.
+/// Keeps a copy of a file in which somebody else has written.
+void set_aside(const std::filesystem::path& path, const std::string& text) {
+  const std::string name = "aside-" + path.filename().string();
+  std::filesystem::path copy = path.parent_path() / name;
+  std::error_code ignored;
+  for (int more = 2; std::filesystem::exists(copy, ignored); ++more) {
+    copy = path.parent_path() / message("again-", more, "-", name);
+  }
+  write_text_file(copy, text);
+}
+
+/// Takes the rows of an epoch from `next_epoch` on out of a file, and a last one that was cut off.
+/// Where there are others that no MetricsWriter wrote, these go too, and the file as it was is kept
+/// beside it.
 void cut(const std::filesystem::path& path, const std::string& header, int next_epoch,
          const std::function<std::optional<int>(const std::string&)>& epoch_of) {
   if (!std::filesystem::exists(path)) return;
   const std::string text = read_file(path);
   std::string kept = header;
+  bool others = false;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line) && !lines.eof();) {
     const std::optional<int> epoch = epoch_of(line);
     if (epoch && *epoch < next_epoch) kept += line + '\n';
+    others = others || (!epoch && line + '\n' != header);
   }
+  if (others) set_aside(path, text);
   if (kept != text) write_text_file(path, kept);
 }
 

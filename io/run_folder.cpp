@@ -112,9 +112,13 @@ RunFolder::RunFolder(fs::path path)
 
 RunFolder RunFolder::open(const fs::path& path) {
   std::error_code reason;
-  if (!fs::is_directory(path, reason)) {
-    throw IoError(message(path.string(), ": there is no such run folder",
-                          reason ? ": " + reason.message() : ""));
+  const fs::file_type type = fs::status(path, reason).type();
+  if (type != fs::file_type::directory) {
+    const bool there = type != fs::file_type::not_found && type != fs::file_type::none;
+    throw IoError(message(
+        path.string(),
+        there ? ": this is no folder of a run, but a file" : ": there is no such run folder",
+        reason ? ": " + reason.message() : ""));
   }
   if (!fs::is_symlink(path, reason)) return RunFolder(path);
   return RunFolder(path.parent_path() / fs::read_symlink(path, reason));

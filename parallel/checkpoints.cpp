@@ -131,8 +131,11 @@ Checkpoint Trainer::Impl::checkpoint() {
   const TrainingState reached = export_state();
   Checkpoint checkpoint;
   checkpoint.recipe = recipe(*batches);
-  checkpoint.execution = execution_of(world.devices(), batches->sharding, model,
+  if (!batches->execution) {
+    batches->execution = execution_of(world.devices(), batches->sharding, model,
                                       batches->train.sample_shape(), options.fuse);
+  }
+  checkpoint.execution = *batches->execution;
   checkpoint.step.step = reached.step.step;
   checkpoint.step.epoch = reached.step.epoch;
   checkpoint.step.step_in_epoch = reached.step.step_in_epoch;

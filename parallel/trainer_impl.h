@@ -28,9 +28,10 @@ struct Trainer::Impl {
     Dataset train;
     Sharding sharding;
     LastBatch last_batch = LastBatch::keep;
-    std::int64_t steps = 0;         ///< of an epoch
-    std::int64_t total_epochs = 0;  ///< that the schedule is laid out for
-    std::string data_sha256{};      ///< of `train`; empty until it is asked for
+    std::int64_t steps = 0;                        ///< of an epoch
+    std::int64_t total_epochs = 0;                 ///< that the schedule is laid out for
+    std::string data_sha256{};                     ///< of `train`; empty until it is asked for
+    std::optional<TrainingExecution> execution{};  ///< none until it is asked for
   };
 
   Impl(World& world_in, Sequential model_in, const Optimizer& optimizer_in,

@@ -171,9 +171,10 @@ ExitCode run_train(const TrainOptions& given) {
   Trainer trainer(world, model, SoftmaxCrossEntropy{}, make_optimizer(options),
                   make_trainer_options(options));
   if (from != nullptr) trainer.restore(from->checkpoint);
-  MetricsWriter metrics(folder, resumed ? trainer.epoch() : std::numeric_limits<int>::max());
   CheckpointKeeper checkpoints(folder.file("checkpoints"), options.keep_checkpoints, from, config,
                                log);
+  // Rows are taken out only when all else is well.
+  MetricsWriter metrics(folder, resumed ? trainer.epoch() : std::numeric_limits<int>::max());
   Narrator narrator(options, bar);
   narrator.start(report, config);
   trainer.on_checkpoint(

@@ -1,14 +1,19 @@
 // `mnist_multi_gpu --resume`: a run that was cut goes on as if it had not been.
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <random>
 
+#include "lockstep/core/error.h"
+
+#include "apps/mnist_multi_gpu/commands.h"
 #include "apps/process.h"
 #include "apps/read_text.h"
 #include "apps/training_run.h"
 #include "io/file_limit.h"
 #include "support/catch.h"
+#include "support/system_faults.h"
 #include "support/throws.h"
 
 namespace lockstep {
@@ -230,6 +235,53 @@ TEST_CASE(
   const ProcessResult other = with("--lr", "\x1b[31mred", {"--lr", "0.5"});
   CHECK(other.code == 2);
   CHECK_FALSE(contains(other.err, "\x1b"));
+}
+
+TEST_CASE("resume: a place that cannot be written is found before training, and keeps what it has",
+          "[apps]") {
+  const ScratchFolder folder;
+  const std::string out = folder / "run";
+  const auto train = [](const Arguments& arguments) {
+    return test::message_of<IoError>([&] {
+      static_cast<void>(
+          apps::run_train(std::get<apps::TrainOptions>(apps::parse_mnist(arguments))));
+    });
+  };
+  const std::pair<test::Refusal, int> refusals[] = {{test::Refusal::make_file, EACCES},
+                                                    {test::Refusal::make_folder, EACCES},
+                                                    {test::Refusal::rename, EOPNOTSUPP}};
+  for (const auto& [what, error] : refusals) {
+    const test::RefusingFileSystem refusing(what, error);
+    const std::string text = train(whole_training(out));
+    INFO(text);
+    CHECK(contains(text, out));
+    CHECK(contains(text, "name a place"));
+    CHECK_FALSE(fs::exists(out));
+  }
+  REQUIRE(run_process("mnist_multi_gpu", whole_training(out, {"--checkpoint-every", "10"})).code ==
+          0);
+  // It would go on from the epoch before the last.
+  for (const char* newer : {"96", "90", "80"}) {
+    fs::remove_all(out + "/checkpoints/step-000000" + newer);
+  }
+  const std::string metrics = read_text(out + "/metrics.csv");
+  for (const auto& [what, error] : refusals) {
+    const test::RefusingFileSystem refusing(what, error);
+    CHECK(contains(train({"--resume", out, "--quiet"}), "name a place"));
+    CHECK(read_text(out + "/metrics.csv") == metrics);
+    CHECK(fs::exists(out + "/weights.safetensors"));
+  }
+}
+
+TEST_CASE("resume: an empty name is refused, as of a variable that is not set", "[apps]") {
+  for (const char* option : {"--resume", "--init-from", "--out", "--data"}) {
+    const ProcessResult run = run_process("mnist_multi_gpu", {option, ""});
+    CHECK(run.code == 2);
+    CHECK(contains(run.err, std::string(option) + ": ''; want a name that is not empty"));
+  }
+  CHECK(run_process("mnist_multi_gpu", {"eval", "--weights", ""}).code == 2);
+  CHECK(run_process("mnist_multi_gpu", {"replay", ""}).code == 2);
+  CHECK(run_process("mnist_multi_gpu", {"replay", "--from", ""}).code == 2);
 }
 
 TEST_CASE("resume: a disk without room is found before training", "[apps]") {

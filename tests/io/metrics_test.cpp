@@ -188,6 +188,27 @@ TEST_CASE("a run that goes on has every row once, whatever the files were left l
   check_goes_on();
   { const MetricsWriter writer(run, 2); }
   CHECK(read_text(run.file("metrics.csv")) == csv);
+  CHECK(test::names_in(run.path()) == std::vector<std::string>{"metrics.csv", "metrics.jsonl"});
+}
+
+TEST_CASE("metrics that somebody else has written in are kept aside when a run goes on") {
+  const std::string notes = "a note; with no commas\n";
+  for (const char* name : {"metrics.csv", "metrics.jsonl"}) {
+    const Scratch scratch;
+    const RunFolder run = RunFolder::create(scratch / "run");
+    MetricsWriter(run).add(first_epoch());
+    const std::string text = read_text(run.file(name));
+    const std::string aside = std::string("aside-") + name;
+    const std::string edited = text + notes;
+    for (const char* copy : {"", "again-2-", "again-3-"}) {
+      test::put(run.file(name), edited);
+      { const MetricsWriter writer(run, 1); }
+      CHECK(read_text(run.file(name)) == text);
+      CHECK(read_text(run.file(copy + aside)) == edited);
+    }
+    { const MetricsWriter writer(run, 1); }
+    CHECK(test::names_in(run.path()).size() == 5);
+  }
 }
 
 }  // namespace
