@@ -27,16 +27,17 @@ inline std::size_t first_largest(const std::vector<double>& values) {
   return best;
 }
 
-/// Logits and targets of `real` samples, filled up to whole groups of 16 with places without one.
+/// Logits and targets of `real` samples, filled up to whole groups, of 16 as on a CPU, with places
+/// without one.
 struct Batch {
   std::int64_t real, padded, classes;
   std::vector<float> logits;  // canonical, of the real samples
   std::vector<std::int32_t> index, target;
   std::vector<float> soft;
 
-  Batch(std::int64_t n, std::int64_t c, bool soft_targets)
+  Batch(std::int64_t n, std::int64_t c, bool soft_targets, std::int64_t group = 16)
       : real(n),
-        padded(round_up(n, 16)),
+        padded(round_up(n, group)),
         classes(c),
         logits(random_values(n * c, 1, -4, 4)),
         index(static_cast<std::size_t>(padded), -1) {

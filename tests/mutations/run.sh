@@ -95,14 +95,14 @@ build() {  # PRESET TARGETS
 }
 
 # Runs tests; their output is in $copy/output, the names of those that failed in `red`.
-run_tests() {  # PRESET TESTS
-  local log=$copy/build/$1/Testing/Temporary/LastTestsFailed.log status=0
+run_tests() {  # PRESET TESTS [SECONDS]
+  local log=$copy/build/$1/Testing/Temporary/LastTestsFailed.log status=0 most=${3:-$limit}
   rm -f "$log"
-  timeout "$limit" ctest --test-dir "$copy/build/$1" -R "$2" --no-tests=error --output-on-failure --parallel "$cores" \
+  timeout "$most" ctest --test-dir "$copy/build/$1" -R "$2" --no-tests=error --output-on-failure --parallel "$cores" \
     >"$copy/output" 2>&1 || status=$?
   red=
   if [[ $status == 124 ]]; then
-    red="none ended within $limit s"
+    red="none ended within $most s"
   elif [[ $status != 0 ]]; then
     [[ -s $log ]] || { cat "$copy/output" && fail "ctest failed without a failed test"; }
     red=$(sed 's/^[0-9]*://' "$log" | sort | paste -sd ' ')
@@ -158,13 +158,16 @@ try() {  # NAME
 # Copies the sources, and builds and runs on them what the faults "$@" will need.
 prepare() {
   local name file key options
-  local -A wanted seen
+  local -A wanted patterns
   mkdir -p "$copy"
   tar -C "$root" -cf - --exclude=./build --exclude=./.git --exclude=./runs . | tar -C "$copy" -xf -
   for name in "${names[@]}"; do
     for file in ${files[$name]}; do touch "$copy/$file"; done
   done
-  for name in "$@"; do wanted[${preset[$name]}]+=" ${targets[$name]}"; done
+  for name in "$@"; do
+    wanted[${preset[$name]}]+=" ${targets[$name]}"
+    patterns[${preset[$name]}]+="|${tests[$name]}"
+  done
   for key in "${!wanted[@]}"; do
     options=()
     if [[ $key != cpu-release ]]; then options+=(-D LOCKSTEP_CUDA=ON -D CMAKE_CUDA_ARCHITECTURES=90-virtual); fi
@@ -173,11 +176,8 @@ prepare() {
     build "$key" "$(tr ' ' '\n' <<<"${wanted[$key]}" | sort -u | paste -sd ' ')" >"$copy/output" 2>&1 ||
       { tail -n 40 "$copy/output" && fail "$key does not build without a fault"; }
   done
-  for name in "$@"; do
-    key="${preset[$name]} ${tests[$name]}"
-    if [[ -n ${seen[$key]:-} ]]; then continue; fi
-    seen[$key]=yes
-    run_tests "${preset[$name]}" "${tests[$name]}"
+  for key in "${!patterns[@]}"; do
+    run_tests "$key" "${patterns[$key]#|}" 3600
     if [[ -n $red ]]; then tail -n 60 "$copy/output" && fail "without a fault, red: $red"; fi
   done
 }

@@ -57,38 +57,45 @@ Outcome run(Context& context, const Batch& batch, float inverse_samples) {
   return {on_gpu.loss.download(), on_gpu.correct.download(), dlogits.download()};
 }
 
+void check_formula(const Batch& batch, const Outcome& out) {
+  for (std::int64_t n = 0; n < batch.padded; ++n) {
+    INFO("sample " << n);
+    const auto at = static_cast<std::size_t>(n);
+    const float* gradient = out.dlogits.data() + n * batch.classes;
+    if (n >= batch.real) {
+      REQUIRE(out.loss[at] == 0);
+      REQUIRE(out.correct[at] == 0);
+      for (std::int64_t c = 0; c < batch.classes; ++c) REQUIRE(gradient[c] == 0);
+      continue;
+    }
+    const std::vector<double> z = batch.sample(n);
+    const std::vector<double> t = batch.target_of(n);
+    REQUIRE(out.loss[at] == Approx(reference_loss(z, t)).epsilon(1e-6).margin(1e-7));
+    REQUIRE(out.correct[at] == (first_largest(z) == first_largest(t) ? 1.0F : 0.0F));
+    double sum_exp = 0, sum_target = 0;
+    for (std::size_t c = 0; c < z.size(); ++c) {
+      sum_exp += std::exp(z[c]);
+      sum_target += t[c];
+    }
+    for (std::size_t c = 0; c < z.size(); ++c) {
+      const double expected = 0.125 * (std::exp(z[c]) / sum_exp * sum_target - t[c]);
+      REQUIRE(gradient[c] == Approx(expected).epsilon(1e-6).margin(1e-9));
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("on CUDA loss, hits and gradient follow the formula, empty places are exactly 0") {
   Gpu gpu;
   for (const std::int64_t classes : {1, 2, 10, 31, 32, 33, 100}) {
     for (const std::int64_t real : {1, 17}) {
-      for (const bool soft : {false, true}) {
-        const Batch batch(real, classes, soft);
-        const Outcome out = run(gpu.context, batch, 0.125F);
-        for (std::int64_t n = 0; n < batch.padded; ++n) {
-          INFO("sample " << n << " of " << real << ", classes " << classes << ", soft " << soft);
-          const auto at = static_cast<std::size_t>(n);
-          const float* gradient = out.dlogits.data() + n * classes;
-          if (n >= real) {
-            REQUIRE(out.loss[at] == 0);
-            REQUIRE(out.correct[at] == 0);
-            for (std::int64_t c = 0; c < classes; ++c) REQUIRE(gradient[c] == 0);
-            continue;
-          }
-          const std::vector<double> z = batch.sample(n);
-          const std::vector<double> t = batch.target_of(n);
-          REQUIRE(out.loss[at] == Approx(reference_loss(z, t)).epsilon(1e-6).margin(1e-7));
-          REQUIRE(out.correct[at] == (first_largest(z) == first_largest(t) ? 1.0F : 0.0F));
-          double sum_exp = 0, sum_target = 0;
-          for (std::size_t c = 0; c < z.size(); ++c) {
-            sum_exp += std::exp(z[c]);
-            sum_target += t[c];
-          }
-          for (std::size_t c = 0; c < z.size(); ++c) {
-            const double expected = 0.125 * (std::exp(z[c]) / sum_exp * sum_target - t[c]);
-            REQUIRE(gradient[c] == Approx(expected).epsilon(1e-6).margin(1e-9));
-          }
+      for (const std::int64_t group : {1, 3, 16}) {
+        for (const bool soft : {false, true}) {
+          INFO(real << " samples in groups of " << group << ", classes " << classes << ", soft "
+                    << soft);
+          const Batch batch(real, classes, soft, group);
+          check_formula(batch, run(gpu.context, batch, 0.125F));
         }
       }
     }

@@ -1,12 +1,10 @@
 #include "parallel/cuda/fault_sweep.h"
 
 #include <algorithm>
-#include <filesystem>
-
-#include <unistd.h>
 
 #include "lockstep/io/weights.h"
 
+#include "io/scratch.h"
 #include "parallel/cuda/gpus.h"
 
 namespace lockstep::test {
@@ -66,21 +64,23 @@ Devices later_gpus(int count) {
 Ending run_to_the_end(const SweptTraining& training) {
   Ending ending;
   const auto log = [&](LogLevel, std::string_view line) { ending.records.emplace_back(line); };
-  const std::filesystem::path file =
-      std::filesystem::temp_directory_path() / ("lockstep_sweep_" + std::to_string(getpid()));
+  const Scratch scratch;
+  const Dataset data = striped_images(60, 4, 4);
   try {
     World world({.devices = later_gpus(training.gpus), .log = log});
     Trainer trainer(world, net(), SoftmaxCrossEntropy{}, Adam{.lr = 0.005F}, training.options);
-    trainer.begin(striped_images(60, 4, 4), {.batch_size = 24});
-    trainer.run_steps(3);
+    trainer.begin(data, {.batch_size = 24});
+    trainer.run_steps(2);
+    trainer.restore(trainer.checkpoint());  // its files: io/checkpoint_fault_test
+    trainer.begin(data, {.batch_size = 24});
+    trainer.run_steps(1);
     trainer.evaluate(striped_images(20, 4, 4, 2));
     const Model model = trainer.model();
-    save_weights(model, file);
+    save_weights(model, scratch / "weights.safetensors");
     ending.weights = model.arena();
   } catch (const Error& error) {
     ending.error = error.what();
   }
-  std::filesystem::remove(file);
   return ending;
 }
 

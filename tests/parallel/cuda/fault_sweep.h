@@ -11,8 +11,8 @@
 
 namespace lockstep::test {
 
-/// A training to sweep: building a world, warm-up, recording, three steps, an evaluation, saved
-/// weights, and the end of it all.
+/// A training to sweep: building a world, warm-up, recording, steps, a checkpoint, going on from
+/// it, an evaluation, saved weights, and the end of it all.
 struct SweptTraining {
   std::string name;
   int gpus = 1;
