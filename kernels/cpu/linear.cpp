@@ -40,11 +40,12 @@ struct Weights {
 template <int count>
 void tile(Index terms, const float* in, Weights w, const float* bias, bool begun, float* out) {
   Floats sum[count][kParts];
+#pragma GCC unroll 14
   for (int i = 0; i < count; ++i) {
-    for (int part = 0; part < kParts; ++part) {
-      const Floats first = bias ? broadcast(bias[i]) : Floats{};
+    const Floats first = bias ? broadcast(bias[i]) : Floats{};
+#pragma GCC unroll 4
+    for (int part = 0; part < kParts; ++part)
       sum[i][part] = begun ? load(out + i * kGroup + part * kLanes) : first;
-    }
   }
   for (Index t = 0; t < terms; ++t) {
     Floats value[kParts];
@@ -57,7 +58,9 @@ void tile(Index terms, const float* in, Weights w, const float* bias, bool begun
       for (int part = 0; part < kParts; ++part) sum[i][part] += value[part] * here;
     }
   }
+#pragma GCC unroll 14
   for (int i = 0; i < count; ++i) {
+#pragma GCC unroll 4
     for (int part = 0; part < kParts; ++part) store(out + i * kGroup + part * kLanes, sum[i][part]);
   }
 }
@@ -151,7 +154,9 @@ template <int rows>
 void add_samples(Index groups, const float* x, const float* dy, Index dy_group, float* sums,
                  Index next_row, bool add) {
   Floats sum[rows][kVectors];
+#pragma GCC unroll 12
   for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v)
       sum[r][v] = add ? load(sums + r * next_row + v * kLanes) : Floats{};
   }
@@ -167,7 +172,9 @@ void add_samples(Index groups, const float* x, const float* dy, Index dy_group, 
       }
     }
   }
+#pragma GCC unroll 12
   for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) store(sums + r * next_row + v * kLanes, sum[r][v]);
   }
 }
