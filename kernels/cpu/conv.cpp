@@ -1,10 +1,11 @@
-// Convolution on groups of 16 samples: output and data gradient, both by the sum of conv_tile.h.
+// Convolution on groups of 16 samples: output and data gradient, both by the sum of conv_sum.h.
 //
 // Forward, taps are (c,r,s) over x. The data gradient is the same sum over dy with the taps
 // (k,r,s): place h of x takes part in output (h + pad - r) / stride where that is whole, so with
 // strides dx falls into stride_h * stride_w interleaved images ("phases"), each with its own taps
 // r, s.
-#include "lockstep/kernels/cpu/conv_tile.h"
+#include "lockstep/kernels/cpu/conv_parameters.h"
+#include "lockstep/kernels/cpu/conv_sum.h"
 #include "lockstep/kernels/cpu/set.h"
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
@@ -12,121 +13,80 @@ namespace {
 
 void forward(const WindowGeometry& g, const float* x, const float* w, const float* b, float* y,
              void* workspace) {
-  const Workspace space = split_workspace(g, workspace);
-  const Border border = border_of_x(g);
-  const Image in = rows_of_channels(g.c, g.h, g.w, border);
-  TapSum sum = forward_sum(g, in, w, b, 1, space);
-  sum.out_channel = g.p * g.q * kGroup;
-  sum.out_column = kGroup;
+  const TapSum sum = forward_sum(g, w, b, 1, workspace);
   for (Index group = 0; group < g.groups; ++group) {
-    const float* from = x + group * g.c * g.h * g.w * kGroup;
-    float* to = y + group * g.k * sum.out_channel;
-    add_border_to_parts(in, border, from, space.image);
-    for (Index row = 0; row < g.p; ++row) {
-      for (int part = 0; part < kParts; ++part) {
-        sum_rows(sum, 1, space.image + part * in.h * in.row + row * sum.in_row,
-                 to + row * g.q * kGroup + part * kLanes);
-      }
-    }
+    sum_group(sum, x + group * g.c * g.h * g.w * kGroup, y + group * g.k * g.p * g.q * kGroup);
   }
 }
 
-/// The taps of one axis that reach the places phase, phase + stride, ... of x: r = first, first +
-/// stride, ... The tap r reads output (phase + pad - r) / stride for place `phase`.
-struct PhaseAxis {
-  Index places, first, pad, stride, phase;
-  [[nodiscard]] Index output(Index r) const { return (phase + pad - r) / stride; }
+/// The places phase, phase + stride, ... of x along one axis: they take part in outputs by the
+/// kernel's places first, first + stride, ..., of which tap i reads output place + (phase + pad -
+/// first) / stride - i.
+struct Phase {
+  Axis axis;
+  Index first;
 };
 
-PhaseAxis phase_axis(Index phase, Index extent, Index stride, Index pad) {
-  const Index places = phase < extent ? (extent - phase + stride - 1) / stride : 0;
-  return {places, (phase + pad) % stride, pad, stride, phase};
+Phase phase_of(Index phase, Index extent, Index kernel, Index stride, Index pad, Index outputs) {
+  const auto count_from = [stride](Index first, Index end) {
+    return first < end ? (end - first + stride - 1) / stride : 0;
+  };
+  const Index first = (phase + pad) % stride;
+  return {with_inner_places({.places = count_from(phase, extent),
+                             .taps = count_from(first, kernel),
+                             .step = 1,
+                             .start = (phase + pad - first) / stride,
+                             .direction = -1,
+                             .extent = outputs,
+                             .inner_first = 0,
+                             .inner_end = 0}),
+          first};
 }
 
-/// Fills in offsets and packed weights of a phase and returns the number of its taps.
-Index pack_phase(const WindowGeometry& g, const PhaseAxis& vertical, const PhaseAxis& horizontal,
-                 const Image& in, const Border& border, const float* w, Index* offsets,
-                 float* packed) {
-  Index taps = 0;
-  for (Index k = 0; k < g.k; ++k) {
-    for (Index r = vertical.first; r < g.kernel_h; r += g.stride_h) {
-      for (Index s = horizontal.first; s < g.kernel_w; s += g.stride_w) {
-        offsets[taps++] = k * in.channel + (border.top + vertical.output(r)) * in.row +
-                          (border.left + horizontal.output(s)) * in.place;
-      }
-    }
-  }
-  for (Index c = 0, outputs = 0; c < g.c; c += outputs) {
-    outputs = tile_outputs(g.c, c);
-    for (Index k = 0; k < g.k; ++k) {
-      for (Index r = vertical.first; r < g.kernel_h; r += g.stride_h) {
-        for (Index s = horizontal.first; s < g.kernel_w; s += g.stride_w) {
-          for (Index i = 0; i < outputs; ++i) {
-            *packed++ = w[((k * g.c + c + i) * g.kernel_h + r) * g.kernel_w + s];
-          }
-        }
-      }
-    }
-  }
-  return taps;
-}
-
-/// The places of a phase that no output touches.
-void clear(const TapSum& sum, Index rows, float* out) {
-  for (Index i = 0; i < sum.outputs; ++i) {
-    for (Index row = 0; row < rows; ++row) {
-      float* to = out + i * sum.out_channel + row * sum.out_row;
-      for (Index column = 0; column < sum.columns; ++column)
-        __builtin_memset(to + column * sum.out_column, 0, sizeof(float) * kGroup);
-    }
-  }
-}
-
-/// dx of one group; `image` is dy with its border.
-void data_phases(const WindowGeometry& g, const Image& in, const Border& border, const float* image,
-                 const float* w, float* dx, const Workspace& space) {
-  for (Index h = 0; h < g.stride_h; ++h) {
-    const PhaseAxis vertical = phase_axis(h, g.h, g.stride_h, g.pad_top);
-    for (Index v = 0; v < g.stride_w; ++v) {
-      const PhaseAxis horizontal = phase_axis(v, g.w, g.stride_w, g.pad_left);
-      const Index taps =
-          pack_phase(g, vertical, horizontal, in, border, w, space.offsets, space.weights);
-      const TapSum sum{.taps = taps,
-                       .outputs = g.c,
-                       .columns = horizontal.places,
-                       .taps_at_once = cached_taps(g.kernel_h, in.w, larger(1, taps / g.k)),
-                       .offset = space.offsets,
-                       .weights = space.weights,
-                       .bias = nullptr,
-                       .in_row = in.row,
-                       .in_column = kLanes,
-                       .out_channel = g.h * g.w * kGroup,
-                       .out_row = g.stride_h * g.w * kGroup,
-                       .out_column = g.stride_w * kGroup};
-      float* to = dx + (h * g.w + v) * kGroup;
-      if (taps == 0) {
-        clear(sum, vertical.places, to);
-        continue;
-      }
-      for (Index row = 0; row < vertical.places; ++row) {
-        for (int part = 0; part < kParts; ++part) {
-          sum_rows(sum, 1, image + part * in.h * in.row + row * sum.in_row,
-                   to + row * sum.out_row + part * kLanes);
-        }
-      }
-    }
+/// One phase of all groups' dx.
+void phase_of_data(const WindowGeometry& g, const Phase& vertical, const Phase& horizontal,
+                   const float* dy, const float* w, float* dx, void* workspace) {
+  const Index in_row = g.q * kGroup;
+  const Index in_channel = g.p * in_row;
+  TapSum sum{.vertical = vertical.axis,
+             .horizontal = horizontal.axis,
+             .channels = g.k,
+             .outputs = g.c,
+             .channels_at_once =
+                 smaller(g.k, channels_at_once(g.c, vertical.axis.taps, in_row, in_channel)),
+             .in_channel = in_channel,
+             .in_row = in_row,
+             .out_channel = g.h * g.w * kGroup,
+             .out_row = g.stride_h * g.w * kGroup,
+             .out_column = g.stride_w * kGroup,
+             .offset = nullptr,
+             .weights = nullptr,
+             .bias = nullptr};
+  const Index taps = g.kernel_h * g.kernel_w;
+  pack(sum,
+       {w + vertical.first * g.kernel_w + horizontal.first, taps, g.c * taps,
+        g.stride_h * g.kernel_w, g.stride_w},
+       workspace);
+  for (Index group = 0; group < g.groups; ++group) {
+    sum_group(sum, dy + group * g.k * in_channel, dx + group * g.c * sum.out_channel);
   }
 }
 
 void backward_data(const WindowGeometry& g, const float* dy, const float* w, float* dx,
                    void* workspace) {
-  const Workspace space = split_workspace(g, workspace);
-  const Border border = border_of_dy(g);
-  const Image in = rows_of_channels(g.k, g.p, g.q, border);
-  for (Index group = 0; group < g.groups; ++group) {
-    add_border_to_parts(in, border, dy + group * g.k * g.p * g.q * kGroup, space.image);
-    data_phases(g, in, border, space.image, w, dx + group * g.c * g.h * g.w * kGroup, space);
+  for (Index h = 0; h < g.stride_h; ++h) {
+    const Phase vertical = phase_of(h, g.h, g.kernel_h, g.stride_h, g.pad_top, g.p);
+    for (Index v = 0; v < g.stride_w; ++v) {
+      const Phase horizontal = phase_of(v, g.w, g.kernel_w, g.stride_w, g.pad_left, g.q);
+      phase_of_data(g, vertical, horizontal, dy, w, dx + (h * g.w + v) * kGroup, workspace);
+    }
   }
+}
+
+std::size_t workspace_bytes(const WindowGeometry& g) {
+  const std::size_t sum = tap_sum_bytes(g);
+  const std::size_t parameters = conv_backward_parameters_bytes(g);
+  return sum > parameters ? sum : parameters;
 }
 
 }  // namespace
@@ -135,7 +95,7 @@ const ConvKernels conv_kernels = {
     .forward = forward,
     .backward_data = backward_data,
     .backward_parameters = conv_backward_parameters,
-    .workspace_bytes = conv_workspace_bytes,
+    .workspace_bytes = workspace_bytes,
 };
 
 }  // namespace lockstep::cpu::LOCKSTEP_CPU_SET

@@ -1,12 +1,19 @@
 // Convolution's gradients of weights and bias on groups of 16 samples.
 //
-//   dw(k, t) = sum over samples and positions of dy(k, position) * x[position + offset(t)]
+//   dw(k, c, r, s) = sum over samples and positions of dy(k, p, q) * x(c, y(p, r), x(q, s))
 //
-// with the taps t = (c,r,s) of conv_tile.h over x with its border of zeros. A tile holds
-// kTileOutputs channels by kTileTaps taps in registers while it runs over some rows of positions:
-// so many that the rows of dy and x stay in a near cache for all taps. In between the sums
-// wait in memory, a vector each: lanes are samples and stay apart until the end, when sum_each adds
-// them up for a vector of weights at once. The order of all sums is fixed by the shapes alone.
+//                 taps (c, s) of a kernel row r
+//                t0    t1    t2         A tile keeps outputs x taps sums in registers while it runs
+//        dy(k0)  +=    +=    +=         over some rows of positions: so many that the rows of dy
+//   out- dy(k1)  +=    +=    +=         and x stay in a near cache for all taps. In between the
+//   sums puts dy(k2)  +=    +=    +=         wait in memory, a vector each: lanes are samples and
+//   stay
+//        dy(k3)  +=    +=    +=         apart until the end.
+//
+// Rows of positions whose x lies beyond the edge for a kernel row are left out. Columns beyond it
+// are zeros of a copy of x, where there are any; left out as well, they would be lines of a single
+// place, which cost more. The bias gradient rides along with some taps that meet every position.
+// The order of all sums is fixed by the shapes alone.
 #include "lockstep/kernels/cpu/conv_parameters.h"
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
@@ -14,23 +21,55 @@ namespace {
 
 constexpr int kTileOutputs = 4;
 constexpr int kTileTaps = kLanes == 16 ? 6 : kLanes == 8 ? 3 : 2;
+/// Taps of a tile that has sums of the bias gradient too.
+constexpr int kBiasTaps = kLanes == 16 ? 5 : kLanes == 8 ? 2 : 1;
 
 /// What the rows of positions may fill. The larger tile asks the cache for 10 vectors in 24
 /// multiply-adds, which the second level gives too (cores with AVX-512 have 512 KiB of it or more):
 /// there longer runs are worth more.
-constexpr Index kRowFloats = kLanes == 16 ? 3 * kCacheFloats : kCacheFloats;
+constexpr Index kRowFloats = (kLanes == 16 ? 72 : 24) * 1024 / 4;
 
-/// Writes the sums over some rows to `sums`, [outputs][all `taps` taps][lanes], or adds them.
-template <int outputs, int width>
-void tile(const Positions& some, const float* x, const Index* offsets, const float* dy, Index taps,
-          float* sums, bool add) {
-  Floats total[outputs][width];
-  for (int i = 0; i < outputs; ++i) {
-    for (int t = 0; t < width; ++t)
-      total[i][t] = add ? load(sums + (i * taps + t) * kLanes) : Floats{};
-  }
+/// Rows of positions, and how far apart places are in x and dy, in floats.
+struct Positions {
+  Index rows, columns;
+  Index x_row, x_column;
+  Index dy_channel, dy_row;
+};
+
+/// Sums in memory, a vector each: [outputs][all taps of a filter], and of the bias [outputs].
+struct Sums {
+  float* weights;
+  float* bias;   ///< null: not now
+  Index filter;  ///< floats from one output to the next in `weights`
+  bool begun;    ///< add to them; else overwrite them
+};
+
+/// Neighbouring taps of a kernel row: where each reads x, and where its sum waits, in floats.
+struct Taps {
+  const Index* x;
+  const Index* sum;
+};
+
+template <int outputs, int width, bool with_bias>
+void tile(const Positions& some, const float* x, const float* dy, const Taps& taps,
+          const Sums& sums) {
   Index offset[width];
-  for (int t = 0; t < width; ++t) offset[t] = offsets[t];
+  Index place[width];
+#pragma GCC unroll 8
+  for (int t = 0; t < width; ++t) {
+    offset[t] = taps.x[t];
+    place[t] = taps.sum[t];
+  }
+  Floats total[outputs][width] = {};
+  Floats bias[outputs] = {};
+  if (sums.begun) {
+#pragma GCC unroll 8
+    for (int i = 0; i < outputs; ++i) {
+#pragma GCC unroll 8
+      for (int t = 0; t < width; ++t) total[i][t] = load(sums.weights + i * sums.filter + place[t]);
+      if (with_bias) bias[i] = load(sums.bias + i * kLanes);
+    }
+  }
   // Loops that run at least once, so that the sums never leave the registers.
   int part = 0;
   do {
@@ -44,7 +83,10 @@ void tile(const Positions& some, const float* x, const Index* offsets, const flo
       do {
         Floats gradient[outputs];
 #pragma GCC unroll 8
-        for (int i = 0; i < outputs; ++i) gradient[i] = load(dy_at + i * some.dy_channel);
+        for (int i = 0; i < outputs; ++i) {
+          gradient[i] = load(dy_at + i * some.dy_channel);
+          if (with_bias) bias[i] += gradient[i];
+        }
 #pragma GCC unroll 8
         for (int t = 0; t < width; ++t) {
           const Floats value = load(x_at + offset[t]);
@@ -52,61 +94,149 @@ void tile(const Positions& some, const float* x, const Index* offsets, const flo
           for (int i = 0; i < outputs; ++i) total[i][t] += gradient[i] * value;
         }
         x_at += some.x_column;
-        dy_at += some.dy_column;
+        dy_at += kGroup;
       } while (--columns > 0);
       x_row += some.x_row;
       dy_row += some.dy_row;
     } while (--rows > 0);
-  } while (++part < some.parts);
-  for (int i = 0; i < outputs; ++i) {
-    for (int t = 0; t < width; ++t) store(sums + (i * taps + t) * kLanes, total[i][t]);
+  } while (++part < kParts);
+  float* filter = sums.weights;
+  const Index next_filter = sums.filter;
+#pragma GCC unroll 8
+  for (int i = 0; i < outputs; ++i, filter += next_filter) {
+#pragma GCC unroll 8
+    for (int t = 0; t < width; ++t) store(filter + place[t], total[i][t]);
+    if (with_bias) store(sums.bias + i * kLanes, bias[i]);
   }
 }
 
-template <int outputs, int width = kTileTaps>
-void tile_of_taps(Index wanted, const Positions& some, const float* x, const Index* offsets,
-                  const float* dy, Index taps, float* sums, bool add) {
+template <int outputs, bool with_bias, int width = with_bias ? kBiasTaps : kTileTaps>
+void tile_of_taps(Index wanted, const Positions& some, const float* x, const float* dy,
+                  const Taps& taps, const Sums& sums) {
   if constexpr (width > 1) {
     if (wanted < width)
-      return tile_of_taps<outputs, width - 1>(wanted, some, x, offsets, dy, taps, sums, add);
+      return tile_of_taps<outputs, with_bias, width - 1>(wanted, some, x, dy, taps, sums);
   }
-  tile<outputs, width>(some, x, offsets, dy, taps, sums, add);
+  tile<outputs, width, with_bias>(some, x, dy, taps, sums);
 }
 
-/// All taps of 1 to kTileOutputs output channels, in tiles of nearly equal widths.
+/// `count` taps of 1 to kTileOutputs output channels, in tiles of nearly equal widths.
 template <int outputs = kTileOutputs>
-void all_taps(Index wanted, const Positions& some, const float* x, const Index* offsets,
-              const float* dy, Index taps, float* sums, bool add) {
+void all_taps(Index wanted, const Positions& some, const float* x, const float* dy, Index count,
+              Taps taps, const Sums& sums) {
   if constexpr (outputs > 1) {
-    if (wanted < outputs)
-      return all_taps<outputs - 1>(wanted, some, x, offsets, dy, taps, sums, add);
+    if (wanted < outputs) return all_taps<outputs - 1>(wanted, some, x, dy, count, taps, sums);
   }
-  Index first = 0;
-  for (Index tiles = (taps + kTileTaps - 1) / kTileTaps; tiles > 0; --tiles) {
-    const Index width = (taps - first + tiles - 1) / tiles;
-    tile_of_taps<outputs>(width, some, x, offsets + first, dy, taps, sums + first * kLanes, add);
-    first += width;
+  if (sums.bias) {
+    const Index width = smaller(count, kBiasTaps);
+    tile_of_taps<outputs, true>(width, some, x, dy, taps, sums);
+    taps = {taps.x + width, taps.sum + width};
+    count -= width;
+  }
+  for (Index tiles = (count + kTileTaps - 1) / kTileTaps; tiles > 0; --tiles) {
+    const Index width = (count + tiles - 1) / tiles;
+    tile_of_taps<outputs, false>(width, some, x, dy, taps, sums);
+    taps = {taps.x + width, taps.sum + width};
+    count -= width;
   }
 }
 
-/// Sum of `count` floats, a multiple of 16, by several sums side by side.
-float sum_of(Index count, const float* from) {
-  Floats total[4] = {};
-  for (Index i = 0; i < count; i += kGroup) {
-    for (int part = 0; part < kParts; ++part) total[part] += load(from + i + part * kLanes);
+/// Outputs of the tile that begins at `first`; with few registers tiles are of nearly equal sizes.
+Index outputs_at(Index outputs, Index first) {
+  const Index left = outputs - first;
+  if (kLanes == 16) return smaller(left, kTileOutputs);
+  const Index tiles = (left + kTileOutputs - 1) / kTileOutputs;
+  return (left + tiles - 1) / tiles;
+}
+
+/// Rows of positions [first, end) for which a kernel row is inside the image.
+struct Rows {
+  Index first, end;
+};
+
+Rows rows_inside(const WindowGeometry& g, Index r) {
+  const auto from = [&](Index x_row) {  // the first position that reads this row or a later one
+    return at_least_zero((x_row + g.pad_top - r + g.stride_h - 1) / g.stride_h);
+  };
+  const Index first = g.pad_top < r ? 0 : from(0);
+  const Index end = g.h + g.pad_top < r ? 0 : smaller(g.p, from(g.h));
+  return {first, larger(first, end)};
+}
+
+/// The kernel row whose taps meet all positions, or the number of rows if none do.
+Index row_of_all_positions(const WindowGeometry& g) {
+  for (Index r = 0; r < g.kernel_h; ++r) {
+    const Rows inside = rows_inside(g, r);
+    if (inside.first == 0 && inside.end == g.p) return r;
   }
-  return sum_lanes((total[0] + total[1]) + (total[2] + total[3]));
+  return g.kernel_h;
+}
+
+/// x of a group with the columns that windows reach beyond it. Distances are in floats.
+struct Columns {
+  Index before, all;
+  Index row, channel;
+};
+
+Columns columns_of(const WindowGeometry& g) {
+  const Index all = larger(g.pad_left + g.w, (g.q - 1) * g.stride_w + g.kernel_w);
+  return {g.pad_left, all, all * kGroup, g.h * all * kGroup};
+}
+
+/// Copies x with zeros in the columns beyond it.
+void add_columns(const WindowGeometry& g, const Columns& columns, const float* x, float* to) {
+  const Index after = columns.all - columns.before - g.w;
+  for (Index row = 0; row < g.c * g.h; ++row, x += g.w * kGroup, to += columns.row) {
+    zero(to, columns.before * kGroup);
+    float* inside = to + columns.before * kGroup;
+    __builtin_memcpy(inside, x, sizeof(float) * static_cast<std::size_t>(g.w * kGroup));
+    zero(inside + g.w * kGroup, after * kGroup);
+  }
+}
+
+/// The bias gradient by itself.
+void sum_positions(Index outputs, Index channel, const float* dy, float* bias, bool begun) {
+  for (Index k = 0; k < outputs; ++k) {
+    Floats total = begun ? load(bias + k * kLanes) : Floats{};
+    for (Index i = 0; i < channel; i += kLanes) total += load(dy + k * channel + i);
+    store(bias + k * kLanes, total);
+  }
+}
+
+/// The parts of the workspace.
+struct Space {
+  Index* x_at;     ///< where the taps of a kernel row read x
+  Index* sum_at;   ///< and where their sums wait
+  float* weights;  ///< [outputs][taps][lanes]
+  float* bias;     ///< [outputs][lanes]
+  float* image;
+};
+
+Index table_bytes(const WindowGeometry& g) {
+  return whole_lines(Index{sizeof(Index)} * 2 * g.c * g.kernel_w);
+}
+
+Index vectors(const WindowGeometry& g) {
+  return g.k * (g.c * g.kernel_h * g.kernel_w + 1);
+}
+
+Space split(const WindowGeometry& g, void* workspace) {
+  auto* table = static_cast<Index*>(workspace);
+  auto* sums = reinterpret_cast<float*>(static_cast<unsigned char*>(workspace) + table_bytes(g));
+  float* bias = sums + (vectors(g) - g.k) * kLanes;
+  return {table, table + g.c * g.kernel_w, sums, bias, bias + g.k * kLanes};
+}
+
+void tabulate(const WindowGeometry& g, const Columns& columns, const Space& space) {
+  for (Index c = 0, t = 0; c < g.c; ++c) {
+    for (Index s = 0; s < g.kernel_w; ++s, ++t) {
+      space.x_at[t] = c * columns.channel + s * kGroup;
+      space.sum_at[t] = (c * g.kernel_h * g.kernel_w + s) * kLanes;
+    }
+  }
 }
 
 }  // namespace
-
-void add_parameter_sums(const Positions& some, Index outputs, const float* x, const Index* offsets,
-                        const float* dy, Index taps, float* sums, bool add) {
-  for (Index k = 0; k < outputs; k += kTileOutputs) {
-    all_taps(smaller(outputs - k, kTileOutputs), some, x, offsets, dy + k * some.dy_channel, taps,
-             sums + k * taps * kLanes, add);
-  }
-}
 
 void sum_vectors(Index count, const float* vectors, float* to, bool add) {
   for (Index first = 0; first < count; first += kLanes) {
@@ -120,36 +250,62 @@ void sum_vectors(Index count, const float* vectors, float* to, bool add) {
   }
 }
 
+std::size_t conv_backward_parameters_bytes(const WindowGeometry& g) {
+  return static_cast<std::size_t>(table_bytes(g) + Index{sizeof(Floats)} * vectors(g) +
+                                  Index{sizeof(float)} * g.c * columns_of(g).channel);
+}
+
 void conv_backward_parameters(const WindowGeometry& g, const float* x, const float* dy, float* dw,
                               float* db, bool accumulate, void* workspace) {
-  const Workspace space = split_workspace(g, workspace);
-  const Border border = border_of_x(g);
-  const Image in = channels_of_rows(g.c, g.h, g.w, border);
-  const Index taps = x_tap_offsets(g, in, space.offsets);
+  const Columns columns = columns_of(g);
+  const Space space = split(g, workspace);
+  const Index filter = g.c * g.kernel_h * g.kernel_w;
   const Index channel = g.p * g.q * kGroup;
-  const Index rows = larger(
-      1, (kRowFloats - g.kernel_h * in.row) / (kTileOutputs * g.q * kGroup + g.stride_h * in.row));
+  tabulate(g, columns, space);
+  const Index with_bias = db ? row_of_all_positions(g) : g.kernel_h;
+  const Index rows_at_once = larger(
+      1, (kRowFloats - columns.row) / (kTileOutputs * g.q * kGroup + g.stride_h * columns.row));
+  bool overwrite = true;  // the sums; unless some kernel row has no position that would do it
+  for (Index r = 0; r < g.kernel_h; ++r)
+    overwrite = overwrite && rows_inside(g, r).first < rows_inside(g, r).end;
+  if (!overwrite) zero(space.weights, vectors(g) * kLanes);
   for (Index group = 0; group < g.groups; ++group) {
-    add_border(in, border, x + group * g.c * g.h * g.w * kGroup, space.image);
+    const float* image = x + group * g.c * g.h * g.w * kGroup;
     const float* gradient = dy + group * g.k * channel;
-    for (Index row = 0; row < g.p; row += rows) {
-      const Positions some{.parts = kParts,
-                           .rows = smaller(rows, g.p - row),
-                           .columns = g.q,
-                           .x_row = g.stride_h * in.row,
-                           .x_column = g.stride_w * kGroup,
-                           .dy_channel = channel,
-                           .dy_row = g.q * kGroup,
-                           .dy_column = kGroup};
-      add_parameter_sums(some, g.k, space.image + row * some.x_row, space.offsets,
-                         gradient + row * some.dy_row, taps, space.weights, group > 0 || row > 0);
+    if (columns.all > g.w) {
+      add_columns(g, columns, image, space.image);
+      image = space.image;
     }
-    for (Index k = 0; db && k < g.k; ++k) {
-      const float sum = sum_of(channel, gradient + k * channel);
-      db[k] = accumulate || group > 0 ? db[k] + sum : sum;
+    for (Index row = 0; row < g.p; row += rows_at_once) {
+      for (Index k = 0, outputs = 0; k < g.k; k += outputs) {
+        outputs = outputs_at(g.k, k);
+        for (Index r = 0; r < g.kernel_h; ++r) {
+          const Rows inside = rows_inside(g, r);
+          const Index first = larger(row, inside.first);
+          const Index end = smaller(row + rows_at_once, inside.end);
+          if (first >= end) continue;
+          all_taps(outputs,
+                   {.rows = end - first,
+                    .columns = g.q,
+                    .x_row = g.stride_h * columns.row,
+                    .x_column = g.stride_w * kGroup,
+                    .dy_channel = channel,
+                    .dy_row = g.q * kGroup},
+                   image + (first * g.stride_h - g.pad_top + r) * columns.row,
+                   gradient + k * channel + first * g.q * kGroup, g.c * g.kernel_w,
+                   {space.x_at, space.sum_at},
+                   {.weights = space.weights + (k * filter + r * g.kernel_w) * kLanes,
+                    .bias = r == with_bias ? space.bias + k * kLanes : nullptr,
+                    .filter = filter * kLanes,
+                    .begun = !overwrite || group > 0 || first > inside.first});
+        }
+      }
     }
+    if (db && with_bias == g.kernel_h)
+      sum_positions(g.k, channel, gradient, space.bias, !overwrite || group > 0);
   }
-  sum_vectors(g.k * taps, space.weights, dw, accumulate);
+  sum_vectors(g.k * filter, space.weights, dw, accumulate);
+  if (db) sum_vectors(g.k, space.bias, db, accumulate);
 }
 
 }  // namespace lockstep::cpu::LOCKSTEP_CPU_SET

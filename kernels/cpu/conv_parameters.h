@@ -1,22 +1,14 @@
-// The dense sums of a convolution's weight gradients; conv_parameters.cpp says how.
+// Convolution's gradients of weights and bias; conv_parameters.cpp says how.
 #pragma once
 
-#include "lockstep/kernels/cpu/conv_image.h"
+#include "lockstep/kernels/cpu/kernels.h"
+#include "lockstep/kernels/cpu/numbers.h"
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 
-/// Rows of positions, and how far apart places are in x and dy, in floats. A place has `parts`
-/// vectors of samples.
-struct Positions {
-  int parts;
-  Index rows, columns;
-  Index x_row, x_column;
-  Index dy_channel, dy_row, dy_column;
-};
-
-/// Writes the sums over some positions to `sums`, [outputs][taps][lanes], or adds them.
-void add_parameter_sums(const Positions& some, Index outputs, const float* x, const Index* offsets,
-                        const float* dy, Index taps, float* sums, bool add);
+void conv_backward_parameters(const WindowGeometry& g, const float* x, const float* dy, float* dw,
+                              float* db, bool accumulate, void* workspace);
+std::size_t conv_backward_parameters_bytes(const WindowGeometry& g);
 
 /// The sums of the lanes of `count` vectors, written to `to` or added.
 void sum_vectors(Index count, const float* vectors, float* to, bool add);

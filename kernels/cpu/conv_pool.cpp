@@ -19,6 +19,7 @@
 // - conv_pool_few.cpp, where channels are few and nobody needs dx: lanes stay samples.
 #include "lockstep/kernels/cpu/conv_pool.h"
 
+#include "lockstep/kernels/cpu/conv_sum.h"
 #include "lockstep/kernels/cpu/conv_tile.h"
 #include "lockstep/kernels/cpu/pool_row.h"
 #include "lockstep/kernels/cpu/set.h"
@@ -26,47 +27,39 @@
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 namespace {
 
-/// Rows of the convolution under the largest window, all outputs, one vector of samples.
+/// Rows of the convolution under the largest window, all outputs, one group.
 Index row_floats(const WindowGeometry& conv, const WindowGeometry& pool) {
-  return conv.k * pool.kernel_h * conv.q * kLanes;
+  return conv.k * pool.kernel_h * conv.q * kGroup;
 }
 
 void forward_direct(const WindowGeometry& conv, const WindowGeometry& pool, bool relu,
                     const float* x, const float* w, const float* b, float* y, std::uint8_t* argmax,
                     void* workspace) {
   auto* rows = static_cast<float*>(workspace);
-  const Workspace space = split_workspace(conv, rows + row_floats(conv, pool));
-  const Border border = border_of_x(conv);
-  const Image in = rows_of_channels(conv.c, conv.h, conv.w, border);
-  TapSum sum = forward_sum(conv, in, w, b, pool.kernel_h, space);
-  sum.out_column = kLanes;
-  sum.out_row = conv.q * kLanes;
+  TapSum sum = forward_sum(conv, w, b, pool.kernel_h, rows + row_floats(conv, pool));
   sum.out_channel = pool.kernel_h * sum.out_row;
   const Index plane = pool.p * pool.q * kGroup;
-  // All tiles share one place, unless their sums have to wait for more taps.
-  const bool at_once = sum.taps_at_once >= sum.taps;
+  // All tiles share one place, unless their sums have to wait for more channels.
+  const bool at_once = sum.channels_at_once >= sum.channels;
   for (Index group = 0; group < conv.groups; ++group) {
-    add_border_to_parts(in, border, x + group * conv.c * conv.h * conv.w * kGroup, space.image);
+    const float* from = x + group * conv.c * conv.h * conv.w * kGroup;
     for (Index p = 0; p < pool.p; ++p) {
       const Span span{0, pool.kernel_h, p * pool.stride_h};
-      for (int part = 0; part < kParts; ++part) {
-        const float* from = space.image + part * in.h * in.row + span.origin * sum.in_row;
-        const Index at = (group * conv.k * pool.p + p) * pool.q * kGroup + part * kLanes;
-        Index first = 0;
-        do {
-          const bool complete = first + sum.taps_at_once >= sum.taps;
-          for (Index k = 0; k < conv.k;) {
-            float* tile = rows + (at_once ? 0 : k * sum.out_channel);
-            sum_tile(sum, k, first, pool.kernel_h, from, tile);
-            const Index end = k + tile_outputs(conv.k, k);
-            for (; k < end; ++k, tile += sum.out_channel) {
-              if (!complete) continue;
-              pool_row(pool, span, tile, sum.out_row, kLanes, relu, y + at + k * plane,
-                       argmax ? argmax + at + k * plane : nullptr);
+      const Index at = (group * conv.k * pool.p + p) * pool.q * kGroup;
+      for (Index channel = 0; channel < conv.c; channel += sum.channels_at_once) {
+        const bool complete = channel + sum.channels_at_once >= conv.c;
+        for (Index k = 0; k < conv.k;) {
+          float* tile = rows + (at_once ? 0 : k * sum.out_channel);
+          sum_tile(sum, k, channel, span.origin, pool.kernel_h, from, tile);
+          const Index end = k + tile_outputs(conv.k, k);
+          for (; k < end; ++k, tile += sum.out_channel) {
+            for (int part = 0; complete && part < kGroup; part += kLanes) {
+              const Index to = at + k * plane + part;
+              pool_row(pool, span, tile + part, sum.out_row, kGroup, relu, y + to,
+                       argmax ? argmax + to : nullptr);
             }
           }
-          first += sum.taps_at_once;
-        } while (first < sum.taps);
+        }
       }
     }
   }
@@ -106,11 +99,13 @@ void backward(const WindowGeometry& conv, const WindowGeometry& pool, bool relu,
 
 std::size_t workspace_bytes(const WindowGeometry& conv, const WindowGeometry& pool) {
   const std::size_t direct =
-      sizeof(float) * static_cast<std::size_t>(row_floats(conv, pool)) + conv_workspace_bytes(conv);
+      sizeof(float) * static_cast<std::size_t>(row_floats(conv, pool)) + tap_sum_bytes(conv);
   const std::size_t winograd = conv_pool_winograd_bytes(conv);
   const std::size_t sparse = conv_pool_sparse_bytes(conv, pool);
-  const std::size_t forwards = direct > winograd ? direct : winograd;
-  return forwards > sparse ? forwards : sparse;
+  const std::size_t few = conv_pool_few_bytes(conv);
+  std::size_t most = direct > winograd ? direct : winograd;
+  most = most > sparse ? most : sparse;
+  return most > few ? most : few;
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ void conv_pool_forward_few(const WindowGeometry& conv, const WindowGeometry& poo
                            const float* x, const float* w, const float* b, float* y,
                            std::uint8_t* argmax, void* workspace);
 void conv_pool_backward_few(const ConvPoolGradients& all, void* workspace);
+std::size_t conv_pool_few_bytes(const WindowGeometry& conv);
 
 /// Visits the winning places alone, sample by sample.
 void conv_pool_backward_sparse(const ConvPoolGradients& all, void* workspace);

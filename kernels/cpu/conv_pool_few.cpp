@@ -11,13 +11,28 @@
 //   . | c d | .     4 x 4 vectors   Weight gradient: the window's gradient, in four vectors of
 //   which . +-----+ .                     each sample has one that is not 0, the winning place's. A
 //   tap's . . . . . .                     sum takes four multiply-adds; sums stay for all windows.
+#include "lockstep/kernels/cpu/conv_image.h"
 #include "lockstep/kernels/cpu/conv_parameters.h"
 #include "lockstep/kernels/cpu/conv_pool.h"
-#include "lockstep/kernels/cpu/conv_tile.h"
 #include "lockstep/kernels/cpu/pool_row.h"
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 namespace {
+
+/// The parts of the workspace.
+struct Space {
+  float* weights;  ///< packed for the tiles, or a vector of sums for each weight
+  float* image;    ///< one group's x with its border
+};
+
+Index weight_floats(const WindowGeometry& conv) {
+  return conv.k * conv.c * conv.kernel_h * conv.kernel_w * kLanes;
+}
+
+Space split(const WindowGeometry& conv, void* workspace) {
+  auto* weights = static_cast<float*>(workspace);
+  return {weights, weights + weight_floats(conv)};
+}
 
 /// Outputs of a tile of the forward pass: with the window's places they are the sums in registers.
 constexpr int kOutputs = kLanes == 16 ? 6 : 2;
@@ -164,7 +179,7 @@ struct GradientTile {
 };
 
 template <int kernel, int pool>
-void add_all_windows(const WindowGeometry& conv, const Windows& all, const Image& in,
+void add_all_windows(const WindowGeometry& conv, const Windows& all, const BorderedImage& in,
                      const float* x, float* sums) {
   using Tile = GradientTile<kernel>;
   constexpr int kRest = kernel % Tile::kTaps;
@@ -193,25 +208,31 @@ void add_all_windows(const WindowGeometry& conv, const Windows& all, const Image
 
 }  // namespace
 
+std::size_t conv_pool_few_bytes(const WindowGeometry& conv) {
+  return sizeof(float) *
+         static_cast<std::size_t>(weight_floats(conv) + kParts * bordered(conv).floats());
+}
+
 void conv_pool_forward_few(const WindowGeometry& conv, const WindowGeometry& pool, bool relu,
                            const float* x, const float* w, const float* b, float* y,
                            std::uint8_t* argmax, void* workspace) {
-  const Workspace space = split_workspace(conv, workspace);
-  const Border border = border_of_x(conv);
-  const Image in = rows_of_channels(conv.c, conv.h, conv.w, border);
+  const Space space = split(conv, workspace);
+  const BorderedImage in = bordered(conv);
   const Index taps = conv.c * conv.kernel_h * conv.kernel_w;
   float* packed = space.weights;
   for (Index k = 0, outputs = 0; k < conv.k; k += outputs) {
     outputs = outputs_at(conv.k, k);
-    packed = pack_tile(taps, outputs, w + k * taps, packed);
+    for (Index t = 0; t < taps; ++t) {
+      for (Index i = 0; i < outputs; ++i) *packed++ = w[(k + i) * taps + t];
+    }
   }
   const Index plane = pool.p * pool.q * kGroup;
   const auto run = conv.kernel_h == 3 ? rows_of_outputs<3> : rows_of_outputs<5>;
   for (Index group = 0; group < conv.groups; ++group) {
-    add_border_to_parts(in, border, x + group * conv.c * conv.h * conv.w * kGroup, space.image);
+    add_border(conv, in, x + group * conv.c * conv.h * conv.w * kGroup, space.image);
     for (Index p = 0; p < pool.p; ++p) {
       for (int part = 0; part < kParts; ++part) {
-        const float* from = space.image + part * in.h * in.row + 2 * p * in.row;
+        const float* from = space.image + part * in.floats() + 2 * p * in.row;
         for (Index k = 0, outputs = 0; k < conv.k; k += outputs) {
           outputs = outputs_at(conv.k, k);
           const Index at = (group * conv.k + k) * plane + p * pool.q * kGroup + part * kLanes;
@@ -233,9 +254,8 @@ void conv_pool_forward_few(const WindowGeometry& conv, const WindowGeometry& poo
 void conv_pool_backward_few(const ConvPoolGradients& all, void* workspace) {
   const WindowGeometry& conv = all.conv;
   const WindowGeometry& pool = all.pool;
-  const Workspace space = split_workspace(conv, workspace);
-  const Border border = border_of_x(conv);
-  const Image in = rows_of_channels(conv.c, conv.h, conv.w, border);
+  const Space space = split(conv, workspace);
+  const BorderedImage in = bordered(conv);
   const Index weights = conv.k * conv.c * conv.kernel_h * conv.kernel_w;
   const Index plane = pool.p * pool.q * kGroup;
   const auto by_kernel = [&](auto small, auto large) { return conv.kernel_h == 3 ? small : large; };
@@ -243,7 +263,7 @@ void conv_pool_backward_few(const ConvPoolGradients& all, void* workspace) {
                                       : by_kernel(add_all_windows<3, 3>, add_all_windows<5, 3>);
   zero(space.weights, weights * kLanes);
   for (Index group = 0; group < conv.groups; ++group) {
-    add_border_to_parts(in, border, all.x + group * conv.c * conv.h * conv.w * kGroup, space.image);
+    add_border(conv, in, all.x + group * conv.c * conv.h * conv.w * kGroup, space.image);
     const Index first = group * conv.k * plane;
     for (int part = 0; part < kParts; ++part) {
       const Index at = first + part * kLanes;
@@ -257,7 +277,7 @@ void conv_pool_backward_few(const ConvPoolGradients& all, void* workspace) {
            .y = all.y + at,
            .argmax = all.argmax + at,
            .plane = plane},
-          in, space.image + part * in.h * in.row, space.weights);
+          in, space.image + part * in.floats(), space.weights);
     }
     for (Index k = 0; all.db && k < conv.k; ++k) {
       Floats bias{};

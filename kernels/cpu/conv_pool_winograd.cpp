@@ -15,6 +15,7 @@
 // (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015.) A patch is one
 // pooling window's, so the four outputs meet in registers. Sums differ from the direct ones by
 // rounding, and an infinity may become NaN.
+#include "lockstep/kernels/cpu/conv_image.h"
 #include "lockstep/kernels/cpu/conv_pool.h"
 #include "lockstep/kernels/cpu/conv_tile.h"
 #include "lockstep/kernels/cpu/pool_row.h"
@@ -45,11 +46,10 @@ struct Sizes {
 };
 
 Sizes sizes_of(const WindowGeometry& conv) {
-  const Image in = rows_of_channels(conv.c, conv.h, conv.w, border_of_x(conv));
   return {.u = conv.k * conv.c * kElements,
           .v = conv.c * kPatches * kPatch,
           .m = Index{kOutputs} * kPatches * kPatch,
-          .image = kParts * in.h * in.row};
+          .image = kParts * bordered(conv).floats()};
 }
 
 Space split(const Sizes& sizes, void* workspace) {
@@ -193,14 +193,13 @@ void conv_pool_forward_winograd(const WindowGeometry& conv, const WindowGeometry
                                 const float* x, const float* w, const float* b, float* y,
                                 std::uint8_t* argmax, void* workspace) {
   const Space space = split(sizes_of(conv), workspace);
-  const Border border = border_of_x(conv);
-  const Image in = rows_of_channels(conv.c, conv.h, conv.w, border);
+  const BorderedImage in = bordered(conv);
   transform_filters(conv, w, space.u);
   for (Index group = 0; group < conv.groups; ++group) {
-    add_border_to_parts(in, border, x + group * conv.c * conv.h * conv.w * kGroup, space.image);
+    add_border(conv, in, x + group * conv.c * conv.h * conv.w * kGroup, space.image);
     for (Index p = 0; p < pool.p; ++p) {
       for (int part = 0; part < kParts; ++part) {
-        const float* rows = space.image + part * in.h * in.row + 2 * p * in.row;
+        const float* rows = space.image + part * in.floats() + 2 * p * in.row;
         Index patches = 0;
         Index tiles = (pool.q + kPatches - 1) / kPatches;
         for (Index q = 0; q < pool.q; q += patches, --tiles) {

@@ -1,42 +1,51 @@
-// The dense sum of convolutions; conv_tile.h says what it is.
+// The sums of a convolution in registers; conv_tile.h says how.
 #include "lockstep/kernels/cpu/conv_tile.h"
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 namespace {
 
-/// Some taps of a sum, at least one, for one tile of outputs and one row. The sums start from
-/// vectors in memory: the bias, or what taps before these have added up to.
-struct RowPart {
-  Index taps;
-  const Index* offset;
-  const float* weights;
-  Index start_output, start_column;
-  Index columns;
-  Index in_column, out_column, out_channel;
-};
-
-/// `dense`: columns of `in` lie side by side.
-template <bool dense, int outputs, int columns>
-void tile(const RowPart& part, const float* in, const float* start, float* out) {
-  const Index in_step = dense ? kLanes : part.in_column;
-  const Index start_output = part.start_output;
-  const Index start_column = part.start_column;
-  Floats total[outputs][columns];
+/// What the sums start from.
+template <int outputs, int columns>
+LOCKSTEP_INLINE void begin(Floats (&total)[outputs][columns], const Strip& strip,
+                           const float* out) {
+  if (strip.begun) {
+#pragma GCC unroll 8
+    for (int i = 0; i < outputs; ++i) {
+#pragma GCC unroll 14
+      for (int j = 0; j < columns; ++j)
+        total[i][j] = load(out + i * strip.out_channel + j * strip.out_step);
+    }
+    return;
+  }
 #pragma GCC unroll 8
   for (int i = 0; i < outputs; ++i) {
-#pragma GCC unroll 12
-    for (int j = 0; j < columns; ++j)
-      total[i][j] = load(start + i * start_output + j * start_column);
+    const Floats bias = strip.bias ? broadcast(strip.bias[i]) : Floats{};
+#pragma GCC unroll 14
+    for (int j = 0; j < columns; ++j) total[i][j] = bias;
   }
-  const float* weights = part.weights;
-  const Index* offset = part.offset;
-  const Index* const end = offset + part.taps;
-  do {  // so that the sums never leave the registers
-    add_tap(total, in + *offset, in_step, weights);
-    weights += outputs;
-  } while (++offset != end);
-  const Index out_step = part.out_column;
-  const Index out_channel = part.out_channel;
+}
+
+/// `dense`: places are neighbours.
+template <bool dense, int outputs, int columns>
+void tile(const Strip& strip, Index at, float* out) {
+  const Index in_step = dense ? kGroup : strip.in_step;
+  Floats total[outputs][columns];
+  begin(total, strip, out);
+  const float* weights = strip.weights;
+  const Index* offset = strip.offset;
+  Index runs = strip.runs;
+  do {  // loops that run at least once, so that the sums never leave the registers
+    const Index* const end = offset + strip.length;
+    do {
+      add_tap(total, strip.input + (at + *offset), in_step, weights);
+      weights += outputs;
+    } while (++offset != end);
+    offset += strip.gap;
+    weights += strip.gap * outputs;
+  } while (--runs > 0);
+  asm("" : "+r"(out));  // else the addresses of begin() wait in registers that sums need
+  const Index out_step = strip.out_step;
+  const Index out_channel = strip.out_channel;
 #pragma GCC unroll 8
   for (int i = 0; i < outputs; ++i) {
 #pragma GCC unroll 12
@@ -44,98 +53,143 @@ void tile(const RowPart& part, const float* in, const float* start, float* out) 
   }
 }
 
-template <bool dense, int outputs, int columns = tile_columns(outputs)>
-void tile_of_columns(Index wanted, const RowPart& part, const float* in, const float* start,
-                     float* out) {
-  if constexpr (columns > 1) {
-    if (wanted < columns) {
-      return tile_of_columns<dense, outputs, columns - 1>(wanted, part, in, start, out);
+/// The places of a tile of one output.
+constexpr int kSlidingColumns = kLanes == 16 ? 14 : 8;
+
+/// One output of a line of neighbouring places. A vector for every multiply-add would be more than
+/// the cache gives: here a vector meets all the taps that lie side by side, and their weights wait
+/// in registers.
+template <int width, int columns>
+void sliding_tile(const Strip& strip, Index at, float* out) {
+  Floats total[1][columns];
+  begin(total, strip, out);
+  const bool rising = strip.offset[1] > strip.offset[0];
+  const float* weights = strip.weights;
+  const Index* offset = strip.offset;
+  const Index* const end = offset + strip.length;
+  do {
+    Floats weight[width];
+#pragma GCC unroll 5
+    for (int s = 0; s < width; ++s)
+      weight[s] = broadcast(rising ? weights[s] : weights[width - 1 - s]);
+    const float* from = strip.input + (at + (rising ? offset[0] : offset[width - 1]));
+    // By turns from two halves: a sum's next multiply-add comes when its last one has ended.
+    constexpr int kPlaces = columns + width - 1;
+    constexpr int kHalf = (kPlaces + 1) / 2;
+#pragma GCC unroll 18
+    for (int i = 0; i < 2 * kHalf; ++i) {
+      const int place = i / 2 + i % 2 * kHalf;
+      if (place == kPlaces) continue;
+      const Floats value = load(from + place * kGroup);
+#pragma GCC unroll 5
+      for (int s = 0; s < width; ++s) {
+        if (place >= s && place - s < columns) total[0][place - s] += value * weight[s];
+      }
     }
-  }
-  tile<dense, outputs, columns>(part, in, start, out);
+    weights += width;
+    offset += width;
+  } while (offset != end);
+#pragma GCC unroll 14
+  for (int j = 0; j < columns; ++j) store(out + j * strip.out_step, total[0][j]);
 }
 
-/// The columns of a row, in tiles of nearly equal widths.
-template <bool dense, int outputs>
-void row_of_tiles(const RowPart& part, const float* in, const float* start, float* out) {
-  constexpr Index kColumns = tile_columns(outputs);
-  Index done = 0;
-  for (Index tiles = (part.columns + kColumns - 1) / kColumns; tiles > 0; --tiles) {
-    const Index width = (part.columns - done + tiles - 1) / tiles;
-    tile_of_columns<dense, outputs>(width, part, in + done * part.in_column,
-                                    start + done * part.start_column, out + done * part.out_column);
-    done += width;
+template <int width, int columns = kSlidingColumns>
+void sliding_tile_of_columns(Index wanted, const Strip& strip, Index at, float* out) {
+  if constexpr (columns > 1) {
+    if (wanted < columns)
+      return sliding_tile_of_columns<width, columns - 1>(wanted, strip, at, out);
+  }
+  sliding_tile<width, columns>(strip, at, out);
+}
+
+template <bool dense, int outputs, int columns = tile_columns(outputs)>
+void tile_of_columns(Index wanted, const Strip& strip, Index at, float* out) {
+  if constexpr (columns > 1) {
+    if (wanted < columns)
+      return tile_of_columns<dense, outputs, columns - 1>(wanted, strip, at, out);
+  }
+  tile<dense, outputs, columns>(strip, at, out);
+}
+
+/// Calls `use` for the places of a strip in tiles of nearly equal widths.
+template <int most>
+LOCKSTEP_INLINE void in_tiles(const Strip& strip, Index at, float* out, auto&& use) {
+  const Index tiles = (strip.places + most - 1) / most;
+  const Index width = strip.places / tiles;
+  const Index wider = strip.places - width * tiles;  // tiles with a place more
+  for (Index i = 0; i < tiles; ++i) {
+    const Index here = i < wider ? width + 1 : width;
+    use(here, strip, at, out);
+    at += here * strip.in_step;
+    out += here * strip.out_step;
   }
 }
 
-template <int outputs = kMostTileOutputs>
-void row_of_outputs(Index wanted, const RowPart& part, const float* in, const float* start,
-                    float* out) {
+template <int outputs = kTileOutputs>
+void strip_of_outputs(Index wanted, const Strip& strip, Index at, float* out) {
   if constexpr (outputs > 1) {
-    if (wanted < outputs) return row_of_outputs<outputs - 1>(wanted, part, in, start, out);
+    if (wanted < outputs) return strip_of_outputs<outputs - 1>(wanted, strip, at, out);
   }
-  if (part.in_column == kLanes) {
-    row_of_tiles<true, outputs>(part, in, start, out);
+  constexpr int kColumns = tile_columns(outputs);
+  if (strip.in_step == kGroup) {
+    in_tiles<kColumns>(strip, at, out, tile_of_columns<true, outputs>);
   } else {
-    row_of_tiles<false, outputs>(part, in, start, out);
+    in_tiles<kColumns>(strip, at, out, tile_of_columns<false, outputs>);
+  }
+}
+
+/// One output, where its taps lie side by side; says whether it has done that.
+bool one_output(const Strip& strip, Index at, float* out) {
+  const auto slide = [&](auto tile) { in_tiles<kSlidingColumns>(strip, at, out, tile); };
+  switch (strip.side_by_side) {
+    case 2:
+      slide(sliding_tile_of_columns<2>);
+      return true;
+    case 3:
+      slide(sliding_tile_of_columns<3>);
+      return true;
+    case 5:
+      slide(sliding_tile_of_columns<5>);
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// What sums without any tap are.
+void fill(const Strip& strip, Index outputs, float* out) {
+  for (Index i = 0; i < outputs; ++i) {
+    const Floats bias = strip.bias ? broadcast(strip.bias[i]) : Floats{};
+    for (Index j = 0; j < strip.places; ++j)
+      store(out + i * strip.out_channel + j * strip.out_step, bias);
+  }
+}
+
+/// One vector of samples.
+void sum_vector(const Strip& strip, Index outputs, Index at, float* out) {
+  if (strip.runs * strip.length > 0) {
+    if (outputs == 1 && one_output(strip, at, out)) return;
+    strip_of_outputs(outputs, strip, at, out);
+  } else if (!strip.begun) {
+    fill(strip, outputs, out);
   }
 }
 
 }  // namespace
 
-TapSum forward_sum(const WindowGeometry& g, const Image& in, const float* w, const float* b,
-                   Index rows, const Workspace& space) {
-  const Index taps = x_tap_offsets(g, in, space.offsets);
-  float* packed = space.weights;
-  for (Index k = 0, outputs = 0; k < g.k; k += outputs) {
-    outputs = tile_outputs(g.k, k);
-    packed = pack_tile(taps, outputs, w + k * taps, packed);
+void sum_strip(const Strip& strip, Index outputs, Index at, float* out) {
+  if (strip.places == 1) {
+    // A tile of the place's vectors of samples: the sums of a single one would be too few to hide
+    // the time that a multiply-add takes.
+    Strip parts = strip;
+    parts.places = kParts;
+    parts.in_step = kLanes;
+    parts.out_step = kLanes;
+    sum_vector(parts, outputs, at, out);
+    return;
   }
-  for (Index k = 0; b && k < g.k; ++k) store(space.bias + k * kLanes, broadcast(b[k]));
-  return {.taps = taps,
-          .outputs = g.k,
-          .columns = g.q,
-          .taps_at_once =
-              cached_taps(g.kernel_h + (rows - 1) * g.stride_h, in.w, g.kernel_h * g.kernel_w),
-          .offset = space.offsets,
-          .weights = space.weights,
-          .bias = b ? space.bias : nullptr,
-          .in_row = g.stride_h * in.row,
-          .in_column = g.stride_w * kLanes,
-          .out_channel = 0,
-          .out_row = 0,
-          .out_column = 0};
-}
-
-void sum_tile(const TapSum& sum, Index output, Index first, Index rows, const float* in,
-              float* out) {
-  alignas(64) static constexpr float kNoBias[kLanes] = {};
-  const Index outputs = tile_outputs(sum.outputs, output);
-  const bool begun = first > 0;
-  const bool biased = sum.bias != nullptr;
-  const RowPart part{.taps = smaller(sum.taps - first, sum.taps_at_once),
-                     .offset = sum.offset + first,
-                     .weights = sum.weights + output * sum.taps + first * outputs,
-                     .start_output = begun ? sum.out_channel : (biased ? kLanes : 0),
-                     .start_column = begun ? sum.out_column : 0,
-                     .columns = sum.columns,
-                     .in_column = sum.in_column,
-                     .out_column = sum.out_column,
-                     .out_channel = sum.out_channel};
-  const float* bias = biased ? sum.bias + output * kLanes : kNoBias;
-  for (Index row = 0; row < rows; ++row, in += sum.in_row, out += sum.out_row) {
-    row_of_outputs(outputs, part, in, begun ? out : bias, out);
-  }
-}
-
-void sum_rows(const TapSum& sum, Index rows, const float* in, float* out) {
-  Index first = 0;
-  do {
-    for (Index i = 0; i < sum.outputs; i += tile_outputs(sum.outputs, i)) {
-      sum_tile(sum, i, first, rows, in, out + i * sum.out_channel);
-    }
-    first += sum.taps_at_once;
-  } while (first < sum.taps);
+  for (int part = 0; part < kParts; ++part)
+    sum_vector(strip, outputs, at + part * kLanes, out + part * kLanes);
 }
 
 }  // namespace lockstep::cpu::LOCKSTEP_CPU_SET

@@ -11,11 +11,10 @@ void list_row(const WindowGeometry& conv, const Chunk& chunk, Index* to) {
 
 void to_samples(const WindowGeometry& conv, const Chunk& chunk, const Index* element,
                 const float* x, float* to) {
-  const Border border = border_of_x(conv);
   const Index elements = conv.w * chunk.count;
   for (Index h = 0; h < conv.h; ++h) {
     const float* from = x + (chunk.first * conv.h + h) * conv.w * kGroup;
-    float* row = to + (border.top + h) * chunk.row + border.left * chunk.count;
+    float* row = to + (conv.pad_top + h) * chunk.row + conv.pad_left * chunk.count;
     for (Index i = 0; i < elements; i += kLanes) {
       const Index here = smaller(kLanes, elements - i);
       Floats v[kLanes];
@@ -32,10 +31,9 @@ void to_samples(const WindowGeometry& conv, const Chunk& chunk, const Index* ele
 
 void from_samples(const WindowGeometry& conv, const Chunk& chunk, const Index* element,
                   const float* from, float* dx) {
-  const Border border = border_of_x(conv);
   const Index elements = conv.w * chunk.count;
   for (Index h = 0; h < conv.h; ++h) {
-    const float* row = from + (border.top + h) * chunk.row + border.left * chunk.count;
+    const float* row = from + (conv.pad_top + h) * chunk.row + conv.pad_left * chunk.count;
     float* to = dx + (chunk.first * conv.h + h) * conv.w * kGroup;
     for (Index i = 0; i < elements; i += kLanes) {
       const Index here = smaller(kLanes, elements - i);

@@ -32,13 +32,13 @@ LOCKSTEP_INLINE Index whole_vectors(Index floats) {
 LOCKSTEP_INLINE Chunk chunk_at(const WindowGeometry& conv, Index first) {
   const Index width = chunk_width(conv);
   const Index count = smaller(conv.c - first, width);
-  const Border border = border_of_x(conv);
-  const Index row = (conv.w + border.left + border.right) * count;
+  const BorderedImage image = bordered(conv);
+  const Index row = image.w * count;
   const Index vectors = (conv.kernel_w * count + width - 1) / width;
   return {.first = first,
           .count = count,
           .row = row,
-          .sample = whole_vectors((conv.h + border.top + border.bottom) * row + kLanes - 1),
+          .sample = whole_vectors(image.h * row + kLanes - 1),
           .vectors = vectors,
           .packed_row = vectors * width};
 }

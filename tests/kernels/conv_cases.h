@@ -39,9 +39,14 @@ inline std::vector<ConvCase> conv_cases() {
       same(4, 2, 7, 7, 3, 1, 2),  // stride beyond the kernel: places of x without gradient
       same(4, 2, 8, 7, 3, 2, 3),
       same(1, 1, 1, 1, 1, 3, 1),    // nearly all border
-      same(2, 64, 6, 40, 5, 3, 1),  // rows larger than the cache: taps in parts, of x and of dy
+      same(2, 64, 6, 40, 5, 3, 1),  // rows larger than the cache: channels in parts, of x and of dy
       same(2, 5, 6, 40, 64, 3, 1),
       same(1, 40, 9, 41, 40, 3, 2),
+      same(2, 20, 8, 8, 13, 3, 1),  // planes of 4 KiB share sets of the cache: channels in parts
+      same(2, 21, 16, 8, 30, 5, 2),
+      same(1, 50, 9, 41, 1, 3, 1),  // one output, and one of the gradient, whose taps slide
+      same(3, 1, 12, 17, 50, 5, 1),
+      same(2, 1, 9, 33, 1, 2, 1),
       {{7, 3, 9, 8, 5}, {.kernel_h = 5, .kernel_w = 2, .stride_h = 1, .stride_w = 3}},
       {{16, 6, 5, 5, 9}, {.kernel_h = 3, .kernel_w = 3}},
       {{2, 2, 6, 7, 3},
