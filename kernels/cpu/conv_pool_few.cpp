@@ -4,13 +4,15 @@
 // of the convolution, costs as much as to compute it. So nothing in between goes to memory. Lanes
 // are samples.
 //
-//   x under a window of 2 x 2       Forward: the window's four sums of some outputs. Every tap has
-//   . . . . . .                     four vectors of x, one a place of the window, for all outputs;
-//   . +-----+ .     3 x 3 kernel:   then the four are compared where they are.
-//   . | a b | .     a patch of
-//   . | c d | .     4 x 4 vectors   Weight gradient: the window's gradient, in four vectors of
-//   which . +-----+ .                     each sample has one that is not 0, the winning place's. A
-//   tap's . . . . . .                     sum takes four multiply-adds; sums stay for all windows.
+//   x under a window of 2 x 2,    Forward: the window's four sums of some outputs. Every tap has
+//   kernel 3 x 3: a patch of      four vectors of x, one a place of the window, for all outputs;
+//   4 x 4 vectors                 then the four are compared where they are.
+//   . . . . . .
+//   . +-----+ .                   Weight gradient: the window's gradient, in four vectors of which
+//   . | a b | .                   each sample has one that is not 0, the winning place's. A tap's
+//   . | c d | .                   sum takes four multiply-adds; sums stay for all windows.
+//   . +-----+ .
+//   . . . . . .
 #include "lockstep/kernels/cpu/conv_image.h"
 #include "lockstep/kernels/cpu/conv_parameters.h"
 #include "lockstep/kernels/cpu/conv_pool.h"

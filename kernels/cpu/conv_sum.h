@@ -5,11 +5,11 @@
 // `in` is read where it lies. Taps beyond its edge are left out: those inside are a range along
 // each axis, the same one for all places that are not near an edge.
 //
-//      +---+---------------+---+       Rows of inner places, in which all columns have the whole
-//      | e | row ------->  | e |       kernel row, are summed one after another (conv_tile.h). The
-//      | d | row ------->  | d |       columns at the edges lack taps, each of them others: they
-//      are | g | row ------->  | g |       summed along the other way, as lines down the image. | e
-//      | row ------->  | e |
+//      +---+---------------+---+     Inner columns, where the whole kernel row is inside, are
+//      | e | row ------->  | e |     summed row by row (conv_tile.h). Those at the edges lack
+//      | d | row ------->  | d |     taps, each of them others: they are summed down the image.
+//      | g | row ------->  | g |
+//      | e | row ------->  | e |
 //      +---+---------------+---+
 //
 // Weights and a table of distances are in the order of the walk, row by row of the kernel, so that
