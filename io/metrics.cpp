@@ -118,17 +118,6 @@ void cut(const std::filesystem::path& path, const std::string& header, int next_
   if (kept != text) write_text_file(path, kept);
 }
 
-/// Writes all of `text` at the end of `file`, or takes back what it wrote of it.
-void append(Descriptor& file, const std::string& text) {
-  const std::uint64_t before = file.size();
-  try {
-    file.write_all(text);
-  } catch (const IoError&) {
-    file.shrink_to(before);
-    throw;
-  }
-}
-
 }  // namespace
 
 std::string epoch_json(const EpochStats& epoch) {
@@ -159,23 +148,25 @@ MetricsWriter::MetricsWriter(const RunFolder& folder, int next_epoch) {
     cut(folder.file("metrics.jsonl"), "", next_epoch, epoch_of_json);
   }
   impl_ = std::make_unique<Impl>(folder);
-  if (impl_->csv.size() == 0) append(impl_->csv, csv_header());
+  if (impl_->csv.size() == 0) impl_->csv.write_all(csv_header());
 }
 
 MetricsWriter::~MetricsWriter() = default;
 
 void MetricsWriter::add(const EpochStats& epoch) {
-  const std::uint64_t before = impl_->csv.size();
-  append(impl_->csv, csv_row(epoch));
+  const std::uint64_t csv_before = impl_->csv.size();
+  const std::uint64_t jsonl_before = impl_->jsonl.size();
   try {
-    append(impl_->jsonl, epoch_json(epoch) + "\n");
+    impl_->csv.write_all(csv_row(epoch));
+    impl_->jsonl.write_all(epoch_json(epoch) + "\n");
+    // A checkpoint of the end of this epoch must not outlive its row.
+    impl_->csv.sync();
+    impl_->jsonl.sync();
   } catch (const IoError&) {
-    impl_->csv.shrink_to(before);  // the two files have the same rows
+    impl_->csv.shrink_to(csv_before);  // the two files have the same rows
+    impl_->jsonl.shrink_to(jsonl_before);
     throw;
   }
-  // A checkpoint of the end of this epoch must not outlive its row.
-  impl_->csv.sync();
-  impl_->jsonl.sync();
 }
 
 }  // namespace lockstep

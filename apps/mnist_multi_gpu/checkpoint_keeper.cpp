@@ -21,13 +21,15 @@ void CheckpointKeeper::save(Checkpoint checkpoint) {
     if (first) folder_.check_room();
   } catch (const IoError& error) {
     if (first) throw;
-    trouble_ = error.what();
-    if (log_) {
-      log_(LogLevel::warning,
-           message("no checkpoint: ", trouble_, "; training goes on, the newest is ",
-                   folder_.newest().string()));
-    }
+    skip(error.what());
   }
+}
+
+void CheckpointKeeper::skip(const std::string& obstacle) {
+  trouble_ = obstacle;
+  if (!log_) return;
+  log_(LogLevel::warning, message("no checkpoint: ", trouble_, "; training goes on, the newest is ",
+                                  folder_.newest().string()));
 }
 
 }  // namespace lockstep::apps

@@ -22,6 +22,9 @@ class CheckpointKeeper {
   /// one that cannot be written is a warning, and training goes on.
   void save(Checkpoint checkpoint);
 
+  /// A checkpoint that must not be saved now, because of `obstacle`: as one that cannot be written.
+  void skip(const std::string& obstacle);
+
   /// Why the last one could not be written; empty when it was.
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
   [[nodiscard]] const CheckpointFolder& folder() const { return folder_; }

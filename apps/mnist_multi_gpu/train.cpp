@@ -8,7 +8,6 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/joined.h"
 #include "lockstep/io/files.h"
-#include "lockstep/io/metrics.h"
 #include "lockstep/io/run_folder.h"
 #include "lockstep/io/weights.h"
 #include "lockstep/layers/zoo.h"
@@ -18,6 +17,7 @@
 #include "apps/json_events.h"
 #include "apps/mnist_multi_gpu/checkpoint_keeper.h"
 #include "apps/mnist_multi_gpu/commands.h"
+#include "apps/mnist_multi_gpu/metrics_keeper.h"
 #include "apps/mnist_multi_gpu/narrator.h"
 #include "apps/mnist_multi_gpu/resume.h"
 #include "apps/progress_bar.h"
@@ -126,7 +126,12 @@ FitResult fit_and_save(const TrainOptions& options, Trainer& trainer, const Data
     if (trainer.step() > 0) save_weights_if_possible(trainer, weights);
     throw;
   }
-  save_weights(trainer.model(), weights);
+  try {
+    save_weights(trainer.model(), weights);
+  } catch (const IoError& error) {
+    throw IoError(
+        message(error.what(), "; the checkpoints are whole: --resume this run when it can"));
+  }
   // A signal after the last step asks for an end all the same.
   result.stop_requested = result.stop_requested || guard.interrupted();
   return result;
@@ -174,13 +179,18 @@ ExitCode run_train(const TrainOptions& given) {
   CheckpointKeeper checkpoints(folder.file("checkpoints"), options.keep_checkpoints, from, config,
                                log);
   // Rows are taken out only when all else is well.
-  MetricsWriter metrics(folder, resumed ? trainer.epoch() : std::numeric_limits<int>::max());
+  MetricsKeeper metrics(folder, resumed ? trainer.epoch() : std::numeric_limits<int>::max(), log);
   Narrator narrator(options, bar);
   narrator.start(report, config);
   trainer.on_checkpoint(
       [&](Checkpoint checkpoint) {
-        checkpoints.save(std::move(checkpoint));
-        folder.become_latest();
+        // One that goes on behind an epoch would never write its row.
+        if (metrics.written()) {
+          checkpoints.save(std::move(checkpoint));
+          folder.become_latest();
+        } else {
+          checkpoints.skip(metrics.trouble());
+        }
       },
       {.every_steps = options.checkpoint_every, .every_seconds = options.checkpoint_minutes * 60});
   trainer.on_progress([&](const Progress& progress) { narrator.progress(progress); });
@@ -191,6 +201,11 @@ ExitCode run_train(const TrainOptions& given) {
   const std::filesystem::path weights = folder.file("weights.safetensors");
   const FitResult fit = fit_and_save(options, trainer, data, weights);
 
+  if (!metrics.written()) {
+    throw IoError(message("not all figures could be written: ", metrics.trouble(),
+                          "; the weights are in ", weights.string(),
+                          ". Make room, then --resume the run"));
+  }
   if (fit.stop_requested && !checkpoints.trouble().empty()) {
     throw IoError(message("interrupted without a checkpoint: ", checkpoints.trouble(),
                           "; the weights are in ", weights.string()));

@@ -1,14 +1,19 @@
 // Saving checkpoints while training goes on, on a disk that is full for a time.
 #include "apps/mnist_multi_gpu/checkpoint_keeper.h"
 
+#include <cerrno>
+#include <sstream>
 #include <vector>
 
 #include "lockstep/core/error.h"
 
+#include "apps/mnist_multi_gpu/metrics_keeper.h"
 #include "apps/process.h"
+#include "apps/read_text.h"
 #include "io/checkpoint_cases.h"
 #include "io/file_limit.h"
 #include "support/catch.h"
+#include "support/system_faults.h"
 #include "support/throws.h"
 
 namespace lockstep::apps {
@@ -47,6 +52,47 @@ TEST_CASE("a checkpoint that cannot be written is a warning, the first one an er
   REQUIRE(newest);
   CHECK(newest->checkpoint.step.step == 10);
   CHECK(newest->checkpoint.config == R"({"model":"mlp"})");
+}
+
+TEST_CASE("figures that cannot be written wait, in order, and are written once", "[apps]") {
+  const ScratchFolder folder;
+  const RunFolder run = RunFolder::create(folder / "run");
+  std::vector<std::string> warnings;
+  MetricsKeeper metrics(run, 0, [&](LogLevel level, std::string_view text) {
+    CHECK(level == LogLevel::warning);
+    warnings.emplace_back(text);
+  });
+  const auto add = [&](int epoch) {
+    EpochStats stats;
+    stats.epoch = epoch;
+    metrics.add(stats);
+  };
+  add(0);
+  CHECK(metrics.written());
+  {
+    const FileLimit full(std::filesystem::file_size(run.file("metrics.csv")) + 10);
+    add(1);
+    add(2);
+    CHECK_FALSE(metrics.written());
+    CHECK(contains(metrics.trouble(), "File too large"));
+  }
+  REQUIRE(warnings.size() == 2);
+  CHECK(contains(warnings[1], "the figures of 2 epochs wait: " + run.file("metrics.csv").string()));
+  // The bytes cannot be brought to the disk: rows that were written already come once all the same.
+  for (int at = 2; at < 4; ++at) {
+    const test::SystemFault planted(at, test::Fault::refused, EIO);
+    CHECK_FALSE(metrics.written());
+    CHECK(test::SystemFault::happened());
+  }
+  add(3);
+  CHECK(metrics.written());
+  CHECK(metrics.trouble().empty());
+  std::istringstream lines(test::read_text(run.file("metrics.jsonl")));
+  int epochs = 0;
+  for (std::string line; std::getline(lines, line); ++epochs) {
+    CHECK(nlohmann::json::parse(line)["epoch"] == epochs);
+  }
+  CHECK(epochs == 4);
 }
 
 TEST_CASE("more checkpoints than the disk has room for are refused before training", "[apps]") {
