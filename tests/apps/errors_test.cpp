@@ -110,19 +110,22 @@ TEST_CASE("errors: names that are no UTF-8 are written, and read back by eval", 
 
 TEST_CASE("errors: parity needs no file and so leaves none, whatever ends it", "[apps]") {
   const ScratchFolder folder;
-  for (const char* temporary : {"nowhere", ""}) {
-    const test::EnvironmentVariable there("TMPDIR", folder / temporary);
+  const auto parity = [&](const char* steps, bool interrupt) {
     bool sent = false;
-    const auto run =
-        run_process("mnist_multi_gpu", {"parity", "--dataset", "synthetic", "--replicas", "1,2"},
-                    {.folder = folder.path(), .on_output = [&](const std::string&, int pid) {
-                       if (temporary[0] == '\0' && !sent) kill(pid, SIGTERM);
-                       sent = true;
-                     }});
-    INFO(run.err);
-    CHECK(run.code == (temporary[0] == '\0' ? 128 + SIGTERM : 0));
-    CHECK(std::filesystem::is_empty(folder.path()));
+    return run_process("mnist_multi_gpu",
+                       {"parity", "--dataset", "synthetic", "--replicas", "1,2", "--steps", steps},
+                       {.folder = folder.path(), .on_output = [&](const std::string&, int pid) {
+                          if (interrupt && !sent) kill(pid, SIGTERM);
+                          sent = true;
+                        }});
+  };
+  {
+    const test::EnvironmentVariable nowhere("TMPDIR", folder / "nowhere");
+    CHECK(parity("50", false).code == 0);
   }
+  const test::EnvironmentVariable here("TMPDIR", folder.path().string());
+  CHECK(parity("100000000", true).code == 128 + SIGTERM);
+  CHECK(std::filesystem::is_empty(folder.path()));
 }
 
 TEST_CASE("errors: paths that cannot be looked at", "[apps]") {
