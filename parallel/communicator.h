@@ -49,9 +49,6 @@ class Communicator {
   /// connection has failed, so that the device will never get there.
   virtual void check() = 0;
 
-  /// The number of the connection that recorded reductions belong to; they are void under another.
-  [[nodiscard]] virtual std::uint64_t connection() const = 0;
-
   /// Reductions are about to be recorded in `graph`: it is cleared when the connection ends, which
   /// must not be outlived by them.
   virtual void will_record(const std::shared_ptr<Graph>& graph) = 0;

@@ -146,7 +146,7 @@ void Replica::run(Communicator& communicator, std::int64_t count,
   const bool uses_graph = !context_.on_cpu() && setup_.graph;
   try {
     if (!context_.on_cpu() && !warm_) warm_up(communicator);
-    if (uses_graph && !graph_is_valid(communicator)) record(communicator);
+    if (uses_graph && !graph_is_valid()) record(communicator);
     write_state();
     device_leads_ = true;
     run_windows(communicator, count, progressed);
@@ -194,9 +194,8 @@ void Replica::run_windows(Communicator& communicator, std::int64_t count,
   while (received < sent) receive_next();
 }
 
-bool Replica::graph_is_valid(const Communicator& communicator) const {
-  return graph_->recorded() && graph_connection_ == communicator.connection() &&
-         graph_workspace_ == context_.workspace_moves();
+bool Replica::graph_is_valid() const {
+  return graph_->recorded() && graph_workspace_ == context_.workspace_moves();
 }
 
 /// A step with no effect: the state is frozen.
@@ -229,7 +228,6 @@ void Replica::record(Communicator& communicator) {
   communicator.barrier();
   communicator.will_record(graph_);
   graph_->record(context_, [&] { step(communicator); });
-  graph_connection_ = communicator.connection();
   graph_workspace_ = context_.workspace_moves();
   communicator.barrier();  // nobody launches while somebody still records
 }

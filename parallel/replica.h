@@ -129,7 +129,7 @@ class Replica {
   void finish_layer(Communicator& communicator, int index, int layer);
   void update();
 
-  [[nodiscard]] bool graph_is_valid(const Communicator& communicator) const;
+  [[nodiscard]] bool graph_is_valid() const;
   void void_step(Communicator& communicator);
   void warm_up(Communicator& communicator);
   void record(Communicator& communicator);
@@ -172,7 +172,6 @@ class Replica {
   bool warm_ = false;
   std::shared_ptr<Graph> graph_ = std::make_shared<Graph>();
   // What the graph holds on to besides this replica's arenas: it is void when they have changed.
-  std::uint64_t graph_connection_ = 0;
   int graph_workspace_ = 0;
 
   Evaluator evaluator_;

@@ -142,8 +142,6 @@ class ThreadCommunicator final : public Communicator {
     throw CommAborted(message("rank ", rank_, ": another rank failed"));
   }
 
-  [[nodiscard]] std::uint64_t connection() const override { return 0; }
-
   void will_record(const std::shared_ptr<Graph>& /*graph*/) override {}
 
   void all_reduce(Context& /*context*/, float* data, std::int64_t count, bool ordered) override {

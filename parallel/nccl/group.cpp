@@ -1,7 +1,6 @@
 // The group of a world's GPUs: connects them, and joins a run's host communicators with them.
 #include "lockstep/parallel/nccl/group.h"
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
@@ -23,9 +22,8 @@ using Recorded = std::vector<std::weak_ptr<Graph>>;
 /// Host calls go to the threads' communicator, reductions to the GPUs.
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(Communicator& host, Connection& connection, std::uint64_t number,
-                   Recorded& recorded)
-      : host_(host), connection_(connection), number_(number), recorded_(recorded) {}
+  NcclCommunicator(Communicator& host, Connection& connection, Recorded& recorded)
+      : host_(host), connection_(connection), recorded_(recorded) {}
 
   [[nodiscard]] int rank() const override { return host_.rank(); }
   [[nodiscard]] int size() const override { return host_.size(); }
@@ -42,7 +40,6 @@ class NcclCommunicator final : public Communicator {
     host_.check();
     connection_.check_health();
   }
-  [[nodiscard]] std::uint64_t connection() const override { return number_; }
   void will_record(const std::shared_ptr<Graph>& graph) override {
     std::erase_if(recorded_, [](const std::weak_ptr<Graph>& other) { return other.expired(); });
     recorded_.push_back(graph);
@@ -61,7 +58,6 @@ class NcclCommunicator final : public Communicator {
  private:
   Communicator& host_;
   Connection& connection_;
-  std::uint64_t number_;
   Recorded& recorded_;
 };
 
@@ -86,8 +82,6 @@ class Group final : public DeviceGroup {
         recorded_(devices_.size()),
         connections_(devices_.size()),
         unheard_(devices_.size()) {
-    static std::atomic<std::uint64_t> groups{0};
-    number_ = ++groups;
     for (std::size_t rank = 0; rank < devices_.size(); ++rank) {
       try {
         threads_.emplace_back([this, rank](const std::stop_token& stop) { await_end(stop, rank); });
@@ -119,7 +113,7 @@ class Group final : public DeviceGroup {
   [[nodiscard]] std::unique_ptr<Communicator> join(Communicator& host) override {
     const auto rank = static_cast<std::size_t>(host.rank());
     if (connections_[rank] == nullptr) connect(rank, host);
-    return std::make_unique<NcclCommunicator>(host, *connections_[rank], number_, recorded_[rank]);
+    return std::make_unique<NcclCommunicator>(host, *connections_[rank], recorded_[rank]);
   }
 
   void fail() noexcept override { failed_ = true; }
@@ -162,7 +156,6 @@ class Group final : public DeviceGroup {
 
   std::vector<Device> devices_;
   std::chrono::seconds limit_;
-  std::uint64_t number_ = 0;
   std::vector<Recorded> recorded_;  ///< by rank, and so is the next
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<std::string> unheard_;  ///< what failed while disconnecting
