@@ -58,11 +58,6 @@ class Draft {
     for (std::int64_t i = 0; i < operation_.block; ++i) index[i] = static_cast<std::int32_t>(i);
     return index;
   }
-  /// What multiply-adds make: outputs of dense operations.
-  FloatView made(const FloatView& view) {
-    operation_.stored += sizeof(float) * static_cast<double>(view.shape.count());
-    return view;
-  }
   FloatView parameter(const Shape& shape) { return {floats(shape.count()), shape}; }
 
   Operation done(double flops, std::function<void()> run) {

@@ -18,7 +18,6 @@ typedef float Floats __attribute__((vector_size(kLanes * 4)));
 // factor and summand take two.
 constexpr int kSums = 12;
 
-template <int stores>
 void multiply_add(std::int64_t passes, float factor, float summand, float* out) {
   const Floats factors = factor - Floats{};
   const Floats summands = summand - Floats{};
@@ -28,10 +27,6 @@ void multiply_add(std::int64_t passes, float factor, float summand, float* out) 
   for (std::int64_t pass = 0; pass < passes; ++pass) {
 #pragma GCC unroll 12
     for (int i = 0; i < kSums; ++i) sums[i] = sums[i] * factors + summands;
-#pragma GCC unroll 12
-    for (int i = 0; i < stores; ++i)
-      __builtin_memcpy(out + i * kLanes, &sums[i * (kSums / kStores)], sizeof sums[0]);
-    if (stores > 0) asm volatile("" : : "r"(out) : "memory");  // or only the last would be stored
   }
   Floats total{};
 #pragma GCC unroll 12
@@ -56,10 +51,6 @@ void triad(float* a, const float* b, const float* c, float factor, std::int64_t 
 
 }  // namespace
 
-const MachineLoops loops{.flops = std::int64_t{2} * kSums * kLanes,
-                         .multiply_add = multiply_add<0>,
-                         .lanes = kLanes,
-                         .multiply_add_and_store = multiply_add<kStores>,
-                         .triad = triad};
+const MachineLoops loops{std::int64_t{2} * kSums * kLanes, multiply_add, kLanes, triad};
 
 }  // namespace lockstep::apps::LOCKSTEP_CPU_SET

@@ -6,18 +6,13 @@
 
 namespace lockstep::apps {
 
-/// Vectors that a pass of `multiply_add_and_store` stores.
-constexpr int kStores = 3;
-
 struct MachineLoops {
   /// Floating-point operations of one pass of `multiply_add`.
   std::int64_t flops;
   /// `passes` passes of independent multiply-adds in registers; their results, `lanes` floats, go
-  /// to `out`, which has room for kStores times as many.
+  /// to `out`.
   void (*multiply_add)(std::int64_t passes, float factor, float summand, float* out);
   std::int64_t lanes;
-  /// The same, but in every pass kStores of the results go to memory that stays in the first cache.
-  void (*multiply_add_and_store)(std::int64_t passes, float factor, float summand, float* out);
   /// a = b + factor * c, `count` floats each, a multiple of 16. No array may overlap another.
   void (*triad)(float* a, const float* b, const float* c, float factor, std::int64_t count);
 };

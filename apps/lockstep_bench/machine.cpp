@@ -61,18 +61,12 @@ MachineMeter::MachineMeter(CpuSet set)
 
 void MachineMeter::measure() {
   const MachineLoops& loops = loops_of(set_);
-  std::vector<float> out(static_cast<std::size_t>(kStores * loops.lanes));
+  std::vector<float> out(static_cast<std::size_t>(loops.lanes));
   const double arithmetic =
       shortest([&] { loops.multiply_add(kPasses, 0.75F, 0.25F, out.data()); });
   // The sums tend to 1; reading one keeps the loop from being left out.
   if (!(out[0] > 0)) throw Error("ops: the loop of multiply-adds gave no number; please report it");
   machine_.peak = std::max(machine_.peak, static_cast<double>(loops.flops * kPasses) / arithmetic);
-  const double with_stores =
-      shortest([&] { loops.multiply_add_and_store(kPasses, 0.75F, 0.25F, out.data()); });
-  const auto stored = static_cast<double>(kPasses * kStores * loops.lanes * sizeof(float));
-  const double store = std::max(0.0, (with_stores - arithmetic) / stored);
-  machine_.store = measured_ ? std::min(machine_.store, store) : store;
-  measured_ = true;
   for (MemoryLevel& level : machine_.levels) {
     constexpr std::int64_t kStep = 16;
     const auto count = level.bytes / 3 / static_cast<std::int64_t>(sizeof(float)) / kStep * kStep;

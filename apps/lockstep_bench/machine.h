@@ -16,10 +16,7 @@ struct MemoryLevel {
 };
 
 struct Machine {
-  double peak = 0;  ///< floating-point operations a second
-  /// Seconds that a byte stored costs beside multiply-adds, whatever the cache: some cores have one
-  /// way into the unit for a vector to store and for a multiply-add's third operand.
-  double store = 0;
+  double peak = 0;                    ///< floating-point operations a second
   std::vector<MemoryLevel> levels{};  ///< smallest first
 
   /// Of the smallest level that holds `bytes`, else of the largest.
@@ -38,7 +35,6 @@ class MachineMeter {
   CpuSet set_;
   Buffer memory_;
   Machine machine_;
-  bool measured_ = false;
 };
 
 }  // namespace lockstep::apps

@@ -17,7 +17,6 @@ struct Operation {
   std::int64_t block = 0;        ///< samples of a call, or floats of an arena
   double flops = 0;              ///< nominal: two for a multiply-add
   double bytes = 0;              ///< inputs read once, outputs written once
-  double stored = 0;             ///< of them, those that multiply-adds have made
   double working_set = 0;        ///< bytes of `memory`
   std::vector<Buffer> memory{};  ///< what `run` works on
   std::function<void()> run{};

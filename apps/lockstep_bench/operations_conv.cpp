@@ -68,7 +68,7 @@ void convolution(Catalogue& list, const ConvCase& c, std::int64_t block) {
     const FloatView x = d.activation(c.x());
     const FloatView w = d.parameter(c.w());
     const FloatView b = d.parameter({c.out});
-    const FloatView y = d.made(d.activation(c.y()));
+    const FloatView y = d.activation(c.y());
     list.add(d, flops,
              [=, &context = list.context()] { conv2d_forward(context, window, x, w, b, y); });
   }
@@ -76,7 +76,7 @@ void convolution(Catalogue& list, const ConvCase& c, std::int64_t block) {
     Draft d("conv2d_backward_data", c.text(), block);
     const FloatView dy = d.activation(c.y());
     const FloatView w = d.parameter(c.w());
-    const FloatView dx = d.made(d.activation(c.x()));
+    const FloatView dx = d.activation(c.x());
     list.add(d, flops,
              [=, &context = list.context()] { conv2d_backward_data(context, window, dy, w, dx); });
   }
@@ -84,7 +84,7 @@ void convolution(Catalogue& list, const ConvCase& c, std::int64_t block) {
     Draft d("conv2d_backward_parameters", c.text(), block);
     const FloatView x = d.activation(c.x());
     const FloatView dy = d.activation(c.y());
-    const FloatView dw = d.made(d.parameter(c.w()));
+    const FloatView dw = d.parameter(c.w());
     const FloatView db = d.parameter({c.out});
     list.add(d, flops, [=, &context = list.context()] {
       conv2d_backward_parameters(context, window, x, dy, dw, db, false);

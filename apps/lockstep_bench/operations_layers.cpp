@@ -45,14 +45,14 @@ void linear(Catalogue& list, std::int64_t in, std::int64_t out, std::int64_t blo
     const FloatView x = d.activation({in});
     const FloatView w = d.parameter({out, in});
     const FloatView b = d.parameter({out});
-    const FloatView y = d.made(d.activation({out}));
+    const FloatView y = d.activation({out});
     list.add(d, flops, [=, &context = list.context()] { linear_forward(context, x, w, b, y); });
   }
   if (list.wanted("linear_backward_data", shape)) {
     Draft d("linear_backward_data", shape, block);
     const FloatView dy = d.activation({out});
     const FloatView w = d.parameter({out, in});
-    const FloatView dx = d.made(d.activation({in}));
+    const FloatView dx = d.activation({in});
     list.add(d, flops,
              [=, &context = list.context()] { linear_backward_data(context, dy, w, dx); });
   }
@@ -60,7 +60,7 @@ void linear(Catalogue& list, std::int64_t in, std::int64_t out, std::int64_t blo
     Draft d("linear_backward_parameters", shape, block);
     const FloatView x = d.activation({in});
     const FloatView dy = d.activation({out});
-    const FloatView dw = d.made(d.parameter({out, in}));
+    const FloatView dw = d.parameter({out, in});
     const FloatView db = d.parameter({out});
     list.add(d, flops, [=, &context = list.context()] {
       linear_backward_parameters(context, x, dy, dw, db, false);

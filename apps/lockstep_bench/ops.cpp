@@ -49,7 +49,6 @@ ExitCode run_ops(const OpsOptions& options) {
                            .block = operation.block,
                            .flops = operation.flops,
                            .bytes = operation.bytes,
-                           .stored = operation.stored,
                            .working_set = operation.working_set});
     repetitions.push_back(repetitions_for(operation));
   }

@@ -21,7 +21,6 @@ struct OpsRow {
   std::int64_t block = 0;         ///< samples, or elements of an arena
   double flops = 0;               ///< nominal, of one call
   double bytes = 0;               ///< compulsory: inputs read once, outputs written once
-  double stored = 0;              ///< bytes of them that multiply-adds have made
   double working_set = 0;         ///< bytes of all that it touches
   std::vector<double> seconds{};  ///< of a call, one a round
   // Filled by `derive`:

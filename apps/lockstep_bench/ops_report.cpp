@@ -25,8 +25,8 @@ void derive(OpsReport& report) {
     row.time = spread_of(row.seconds);
     row.flop_rate = row.flops / row.time.median;
     row.byte_rate = row.bytes / row.time.median;
-    row.bound = std::max(row.flops / machine.peak + row.stored * machine.store,
-                         row.bytes / machine.bandwidth_for(row.working_set));
+    row.bound =
+        std::max(row.flops / machine.peak, row.bytes / machine.bandwidth_for(row.working_set));
     row.share_of_bound = row.bound / row.time.median;
     row.share_of_peak = row.flop_rate / machine.peak;
   }
@@ -35,9 +35,7 @@ void derive(OpsReport& report) {
 void write_ops(std::ostream& out, const OpsReport& report) {
   out << "ops: cpu (" << report.set << "), one thread; medians of " << report.rounds
       << " interleaved rounds; others kept " << fixed(report.others, 2) << " cores busy\n"
-      << "multiply-adds in registers: " << fixed(report.machine.peak / 1e9, 1)
-      << " GFLOP/s; a KiB stored beside them: " << fixed(1e9 * 1024 * report.machine.store, 2)
-      << " ns\n"
+      << "multiply-adds in registers: " << fixed(report.machine.peak / 1e9, 1) << " GFLOP/s\n"
       << "a = b + s * c by working set:";
   for (const MemoryLevel& level : report.machine.levels) {
     out << (&level == report.machine.levels.data() ? " " : ", ") << bytes_text(level.bytes) << ' '
@@ -64,12 +62,11 @@ void write_ops(std::ostream& out, const OpsReport& report) {
   out << "\nblock: samples of a call, or floats of an arena\n"
          "GFLOP/s: nominal operations, two for a multiply-add, borders of images included\n"
          "GB/s: every input read once, every output written once\n"
-         "bound: the longer of two times: nominal operations at the rate of multiply-adds, and the "
-         "stores of what\nthey make; those bytes at the rate of the smallest working set that "
-         "holds "
-         "them. The machine's rates\nare the best of all rounds\n"
-         "Above 100%: an operation that skips work, as convolutions do at borders and gradients "
-         "through\nmax-pooling, or bytes in a faster cache than that working set's.\n"
+         "bound: the longer of nominal operations at the rate of multiply-adds, and those bytes at "
+         "the rate of\nthe smallest working set that holds them; the machine's rates are the best "
+         "of all rounds\n"
+         "Above 100%: an operation that skips work, as gradients through max-pooling may, or bytes "
+         "in a faster\ncache than that working set's.\n"
       << std::flush;
 }
 
@@ -81,7 +78,6 @@ Json ops_event(const OpsReport& report) {
   event["rounds"] = report.rounds;
   event["other_processes_cores"] = report.others;
   event["peak_flops_per_second"] = report.machine.peak;
-  event["store_seconds_per_byte"] = report.machine.store;
   event["bandwidth"] = Json::array();
   for (const MemoryLevel& level : report.machine.levels) {
     Json json;
@@ -97,7 +93,6 @@ Json ops_event(const OpsReport& report) {
     json["block"] = row.block;
     json["flops"] = row.flops;
     json["bytes"] = row.bytes;
-    json["bytes_stored"] = row.stored;
     json["working_set"] = row.working_set;
     json["seconds"] = spread_json(row.time);
     json["rounds"] = row.seconds;

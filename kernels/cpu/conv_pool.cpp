@@ -7,7 +7,7 @@
 // - else here: the rows of the convolution that one row of windows needs are computed for a tile of
 //   outputs, pooled while they are in the first-level cache, and forgotten:
 //
-//   x, a vector of samples          rows of a tile        y, argmax
+//   x of a group                    rows of a tile        y, argmax
 //   +----------------------+        +-----------+         +------+
 //   |======================| -sum-> |-----------| -pool-> |------|
 //   |======================|        |-----------|         |      |

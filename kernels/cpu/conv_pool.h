@@ -1,4 +1,4 @@
-// What the files of the fused convolution and pooling share: the gradients' two ways.
+// What the files of the fused convolution and pooling share: their several ways.
 #pragma once
 
 #include "lockstep/kernels/cpu/conv_image.h"

@@ -34,15 +34,16 @@ void tile(const Strip& strip, Index at, float* out) {
   const float* weights = strip.weights;
   const Index* offset = strip.offset;
   Index runs = strip.runs;
-  do {  // loops that run at least once, so that the sums never leave the registers
+  for (;;) {  // loops that run at least once, so that the sums never leave the registers
     const Index* const end = offset + strip.length;
     do {
       add_tap(total, strip.input + (at + *offset), in_step, weights);
       weights += outputs;
     } while (++offset != end);
+    if (--runs == 0) break;
     offset += strip.gap;
     weights += strip.gap * outputs;
-  } while (--runs > 0);
+  }
   asm("" : "+r"(out));  // else the addresses of begin() wait in registers that sums need
   const Index out_step = strip.out_step;
   const Index out_channel = strip.out_channel;
@@ -185,6 +186,7 @@ void sum_strip(const Strip& strip, Index outputs, Index at, float* out) {
     parts.places = kParts;
     parts.in_step = kLanes;
     parts.out_step = kLanes;
+    parts.side_by_side = 0;
     sum_vector(parts, outputs, at, out);
     return;
   }

@@ -53,8 +53,8 @@ constexpr int tile_columns(int outputs) {
   return kLanes == 16 ? kWide[outputs] : kLanes == 8 ? kNarrow[outputs] : kBaseline[outputs];
 }
 
-/// Places along a line that have the same taps, for one tile of outputs: `runs` runs of
-/// `length` taps, at least one, with `gap` taps between two runs.
+/// Places along a line that have the same taps, for one tile of outputs: `runs` runs of `length`
+/// taps, with `gap` taps between two runs.
 struct Strip {
   const float* input;
   Index runs, length, gap;

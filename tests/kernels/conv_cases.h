@@ -47,6 +47,9 @@ inline std::vector<ConvCase> conv_cases() {
       same(1, 50, 9, 41, 1, 3, 1),  // one output, and one of the gradient, whose taps slide
       same(3, 1, 12, 17, 50, 5, 1),
       same(2, 1, 9, 33, 1, 2, 1),
+      same(2, 3, 6, 3, 1, 3, 1),  // and a single column that has all taps
+      same(2, 1, 6, 3, 4, 3, 1),
+      {{2, 3, 5, 5, 1}, {.kernel_h = 5, .kernel_w = 5}},
       {{7, 3, 9, 8, 5}, {.kernel_h = 5, .kernel_w = 2, .stride_h = 1, .stride_w = 3}},
       {{16, 6, 5, 5, 9}, {.kernel_h = 3, .kernel_w = 3}},
       {{2, 2, 6, 7, 3},
