@@ -1,6 +1,9 @@
 #include "apps/setup.h"
 
+#include <charconv>
+#include <cstdint>
 #include <iostream>
+#include <optional>
 #include <system_error>
 
 #include "lockstep/core/error.h"
@@ -14,6 +17,31 @@
 #include "apps/text.h"
 
 namespace lockstep::apps {
+
+namespace {
+
+/// Checkpoints of which none can be read are no error where there is something else.
+std::optional<FoundCheckpoint> newest_of(const std::filesystem::path& checkpoints, bool optional) {
+  try {
+    return newest_checkpoint(checkpoints);
+  } catch (const IoError&) {
+    if (!optional) throw;
+    return {};
+  }
+}
+
+/// Whether a weights file says that fewer than `step` steps are behind it.
+bool is_older(const std::filesystem::path& weights, std::uint64_t step) {
+  const auto metadata = read_weights_metadata(weights);
+  const auto text = metadata.find(kStepKey);
+  if (text == metadata.end()) return false;
+  std::uint64_t own = 0;
+  const char* end = text->second.data() + text->second.size();
+  const auto parsed = std::from_chars(text->second.data(), end, own);
+  return parsed.ec == std::errc{} && parsed.ptr == end && own < step;
+}
+
+}  // namespace
 
 Shape digit_shape() {
   return {1, 28, 28};
@@ -114,8 +142,9 @@ std::filesystem::path weights_file(const std::filesystem::path& path, const char
   }
   if (!fs::is_directory(status)) return path;
   const fs::path own = path / "weights.safetensors";
-  if (fs::exists(own, error)) return own;
-  const auto newest = newest_checkpoint(path / "checkpoints");
+  const bool has_own = fs::exists(own, error);
+  const auto newest = newest_of(path / "checkpoints", has_own);
+  if (has_own && (!newest || !is_older(own, newest->checkpoint.step.step))) return own;
   if (newest) return newest->path / "weights.safetensors";
   throw IoError(message(path.string(), ": holds no weights.safetensors and no checkpoint; name a ",
                         "run folder or weights file with ", option));

@@ -46,9 +46,12 @@ struct TrainedModel {
   std::filesystem::path folder;  ///< of the data; empty likewise
 };
 
+/// Key in the metadata of a run's weights.safetensors for the number of steps behind them.
+inline constexpr const char* kStepKey = "step";
+
 /// The weights file that `path` is or holds: a run's or checkpoint's weights.safetensors, or those
-/// of the newest checkpoint of a run that was cut before its end. Throws IoError that tells to name
-/// another with `option`.
+/// of the newest checkpoint of a run that was cut: one that has no such file, or one of fewer steps
+/// from the end before it was resumed. Throws IoError that tells to name another with `option`.
 [[nodiscard]] std::filesystem::path weights_file(const std::filesystem::path& path,
                                                  const char* option);
 

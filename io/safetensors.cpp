@@ -90,6 +90,16 @@ TensorEntry parse_entry(const std::string& name, const Json& value, std::uint64_
   return entry;
 }
 
+/// The members of an object that are texts.
+std::map<std::string, std::string> texts_of(const Json& object) {
+  std::map<std::string, std::string> texts;
+  if (!object.is_object()) return texts;
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_string()) texts.emplace(name, value.get<std::string>());
+  }
+  return texts;
+}
+
 }  // namespace
 
 std::vector<std::string_view> SafetensorsBytes::parts() const {
@@ -177,7 +187,11 @@ void SafetensorsFile::read_header(std::uint64_t file_bytes) {
   const std::uint64_t data_bytes = file_bytes - data_begin_;
   const Json header = parse_object(text, kMaxDepth, path_, "the header");
   for (const auto& [name, value] : header.items()) {
-    if (name != "__metadata__") entries_.push_back(parse_entry(name, value, data_bytes, path_));
+    if (name == "__metadata__") {
+      metadata_ = texts_of(value);
+    } else {
+      entries_.push_back(parse_entry(name, value, data_bytes, path_));
+    }
   }
   check_layout(data_bytes);
 }

@@ -65,6 +65,8 @@ class SafetensorsFile {
 
   /// In the order of their data.
   [[nodiscard]] const std::vector<TensorEntry>& entries() const { return entries_; }
+  /// The texts of the header's __metadata__; what is no text there is left out.
+  [[nodiscard]] const std::map<std::string, std::string>& metadata() const { return metadata_; }
   /// Reads the values of an entry of this file; `to` has room for them.
   void read(const TensorEntry& entry, float* to) const;
 
@@ -77,6 +79,7 @@ class SafetensorsFile {
   std::variant<Descriptor, std::string> content_;
   std::uint64_t data_begin_ = 0;
   std::vector<TensorEntry> entries_;
+  std::map<std::string, std::string> metadata_;
 };
 
 }  // namespace lockstep

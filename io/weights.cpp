@@ -46,6 +46,10 @@ std::string weights_bytes(const Model& model, const std::map<std::string, std::s
   return all;
 }
 
+std::map<std::string, std::string> read_weights_metadata(const std::filesystem::path& path) {
+  return SafetensorsFile(path).metadata();
+}
+
 void load_weights(Model& model, const std::filesystem::path& path) {
   const SafetensorsFile file(path);
   const std::vector<Parameter>& parameters = model.layout().parameters();

@@ -21,6 +21,11 @@ void save_weights(const Model& model, const std::filesystem::path& path,
 [[nodiscard]] std::string weights_bytes(const Model& model,
                                         const std::map<std::string, std::string>& metadata = {});
 
+/// The texts in __metadata__ of the weights file `path`, as its writer put them there. Throws
+/// IoError for a file that is no whole safetensors file.
+[[nodiscard]] std::map<std::string, std::string> read_weights_metadata(
+    const std::filesystem::path& path);
+
 /// Reads parameters into `model`. The file must have exactly the model's names and shapes in F32;
 /// otherwise IoError names the tensor, and the model is unchanged. Sizes in the file are believed
 /// only as far as its length goes.

@@ -96,9 +96,14 @@ ResumeReport describe_resume(const TrainOptions& options, const FoundCheckpoint*
           .bit_differences = bit_differences(from->checkpoint, options, devices, sharding)};
 }
 
+/// With the step, by which weights_file tells them from a checkpoint's.
+void save_trained(const Trainer& trainer, const std::filesystem::path& weights) {
+  save_weights(trainer.model(), weights, {{kStepKey, std::to_string(trainer.step())}});
+}
+
 void save_weights_if_possible(const Trainer& trainer, const std::filesystem::path& weights) {
   try {
-    save_weights(trainer.model(), weights);
+    save_trained(trainer, weights);
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the first error is the one to tell
   }
 }
@@ -117,7 +122,7 @@ FitResult fit_and_save(const TrainOptions& options, Trainer& trainer, const Data
                           .early_stopping = options.early_stopping,
                           .restore_best = options.restore_best});
   } catch (const NonFiniteError& error) {
-    save_weights(trainer.model(), weights);
+    save_trained(trainer, weights);
     throw NonFiniteError(message(error.what(), ". Weights so far: ", weights.string()));
   } catch (const DivergenceError&) {
     throw;  // nobody knows whose weights are right
@@ -127,7 +132,7 @@ FitResult fit_and_save(const TrainOptions& options, Trainer& trainer, const Data
     throw;
   }
   try {
-    save_weights(trainer.model(), weights);
+    save_trained(trainer, weights);
   } catch (const IoError& error) {
     throw IoError(
         message(error.what(), "; the checkpoints are whole: --resume this run when it can"));

@@ -6,10 +6,12 @@
 #include <random>
 
 #include "lockstep/core/error.h"
+#include "lockstep/io/checkpoint_folder.h"
 
 #include "apps/mnist_multi_gpu/commands.h"
 #include "apps/process.h"
 #include "apps/read_text.h"
+#include "apps/setup.h"
 #include "apps/training_run.h"
 #include "io/file_limit.h"
 #include "support/catch.h"
@@ -116,6 +118,50 @@ TEST_CASE("resume: more epochs are what a longer run would have had", "[apps]") 
   REQUIRE(run_process("mnist_multi_gpu", shorter).code == 0);
   REQUIRE(run_process("mnist_multi_gpu", {"--resume", folder / "run", "--epochs", "3"}).code == 0);
   check_same_run(folder / "run", folder / "whole");
+}
+
+TEST_CASE("resume: a run that was killed counts for more than the weights from before", "[apps]") {
+  const ScratchFolder folder;
+  const std::string run = folder / "run";
+  const std::string own = run + "/weights.safetensors";
+  REQUIRE(run_process("mnist_multi_gpu", small_training(run, {"--epochs", "1", "--quiet"})).code ==
+          0);
+  const auto weights = [&] { return apps::weights_file(run, "--weights"); };
+  CHECK(weights() == own);
+  const auto go_on_until = [&](int signal) {
+    bool sent = false;
+    const std::string epoch = R"("event":"epoch")";
+    return run_process("mnist_multi_gpu", {"--resume", run, "--json", "--epochs", "100000"},
+                       {.on_output =
+                            [&](const std::string& text, int pid) {
+                              // The first epoch's checkpoint is there when the second one has
+                              // ended.
+                              if (sent || text.find(epoch, text.find(epoch) + 1) == text.npos)
+                                return;
+                              sent = true;
+                              kill(pid, signal);
+                            }})
+        .code;
+  };
+  REQUIRE(go_on_until(SIGKILL) == 128 + SIGKILL);
+  const auto newest = newest_checkpoint(run + "/checkpoints");
+  REQUIRE(newest);
+  REQUIRE(newest->checkpoint.step.step > 32);
+  CHECK(weights() == newest->path / "weights.safetensors");
+  const auto eval =
+      run_process("mnist_multi_gpu", {"eval", "--limit", "10", "--json", "--weights", run});
+  CHECK(json_lines(eval.out).at(0)["weights"] == (newest->path / "weights.safetensors").string());
+  // Nothing is lost, and without a checkpoint that can be read they count.
+  CHECK(fs::exists(own));
+  fs::rename(run + "/checkpoints", run + "/away");
+  fs::create_directories(run + "/checkpoints/step-00000099");
+  CHECK(weights() == own);
+  fs::remove_all(run + "/checkpoints");
+  CHECK(weights() == own);
+  fs::rename(run + "/away", run + "/checkpoints");
+  // An end in order writes them anew.
+  REQUIRE(go_on_until(SIGTERM) == 130);
+  CHECK(weights() == own);
 }
 
 TEST_CASE("resume: other options are refused by name, other devices go on and say so", "[apps]") {

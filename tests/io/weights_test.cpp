@@ -144,6 +144,25 @@ TEST_CASE("our metadata stays, and text that is no UTF-8 is mended") {
   load_weights(model, scratch / "weights");
 }
 
+TEST_CASE("metadata comes back, and what is no text in it is left out") {
+  const Scratch scratch;
+  save_weights(tiny_model(), scratch / "weights", {{"step", "12"}});
+  CHECK(read_weights_metadata(scratch / "weights").at("step") == "12");
+  CHECK(read_weights_metadata(scratch / "weights").at("format") == "pt");
+  using Texts = std::map<std::string, std::string>;
+  const std::pair<const char*, Texts> cases[] = {
+      {R"({"__metadata__":{"a":1,"b":"text","c":{"d":"e"}}})", {{"b", "text"}}},
+      {R"({"__metadata__":["a","b"]})", {}},
+      {R"({"__metadata__":"a"})", {}},
+      {R"({"__metadata__":null})", {}},
+      {"{}", {}}};
+  for (const auto& [header, expected] : cases) {
+    INFO(header);
+    put(scratch / "other", file_of(header, ""));
+    CHECK(read_weights_metadata(scratch / "other") == expected);
+  }
+}
+
 TEST_CASE("files of others are read: other order, no padding, no metadata, spaces") {
   const Scratch scratch;
   Model model = tiny_model();
