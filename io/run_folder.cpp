@@ -1,6 +1,9 @@
 #include "lockstep/io/run_folder.h"
 
 #include <ctime>
+#include <regex>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -77,12 +80,22 @@ IoError cannot_point(const fs::path& link, const std::string& reason) {
                          "; move away what has its name"));
 }
 
+bool can_be_link(const fs::path& path, std::error_code& reason) {
+  const fs::file_type type = fs::symlink_status(path, reason).type();
+  return type == fs::file_type::symlink || type == fs::file_type::not_found;
+}
+
 /// Throws IoError where there is something that is no link.
 void check_link(const fs::path& link) {
   std::error_code reason;
-  const fs::file_type type = fs::symlink_status(link, reason).type();
-  if (type == fs::file_type::symlink || type == fs::file_type::not_found) return;
+  if (can_be_link(link, reason)) return;
   throw cannot_point(link, reason ? reason.message() : "it is no link");
+}
+
+/// Whether `name` is one that create gives by the time.
+bool is_time_name(const std::string& name) {
+  static const std::regex form("[0-9]{8}-[0-9]{6}(-[0-9]+)?");
+  return std::regex_match(name, form);
 }
 
 /// Points `link` at `target` in one step: a reader finds the old run or the new one.
@@ -99,11 +112,15 @@ void point(const fs::path& link, const fs::path& target) {
   }
 }
 
+std::shared_ptr<Descriptor> open_folder(const fs::path& path) try {
+  return std::make_shared<Descriptor>(path, O_RDONLY | O_DIRECTORY, "open the folder");
+} catch (const IoError& error) {
+  throw IoError(message(error.what(), "; name a folder that you may read and write"));
+}
+
 }  // namespace
 
-RunFolder::RunFolder(fs::path path)
-    : path_(std::move(path)),
-      lock_(std::make_shared<Descriptor>(path_, O_RDONLY | O_DIRECTORY, "open the folder")) {
+RunFolder::RunFolder(fs::path path) : path_(std::move(path)), lock_(open_folder(path_)) {
   if (!lock_->lock()) {
     throw IoError(
         message(path_.string(), ": another process trains in this folder; wait for it or end it"));
@@ -111,17 +128,28 @@ RunFolder::RunFolder(fs::path path)
 }
 
 RunFolder RunFolder::open(const fs::path& path) {
+  constexpr std::string_view kAdvice = "; name the folder of a run, such as runs/latest";
   std::error_code reason;
   const fs::file_type type = fs::status(path, reason).type();
-  if (type != fs::file_type::directory) {
-    const bool there = type != fs::file_type::not_found && type != fs::file_type::none;
-    throw IoError(message(
-        path.string(),
-        there ? ": this is no folder of a run, but a file" : ": there is no such run folder",
-        reason ? ": " + reason.message() : ""));
+  if (type == fs::file_type::not_found) {
+    throw IoError(message(path.string(), ": there is no such run folder", kAdvice));
   }
-  if (!fs::is_symlink(path, reason)) return RunFolder(path);
-  return RunFolder(path.parent_path() / fs::read_symlink(path, reason));
+  if (type == fs::file_type::none) {
+    throw IoError(
+        message(path.string(), ": cannot be looked at (", reason.message(), ")", kAdvice));
+  }
+  if (type != fs::file_type::directory) {
+    throw IoError(message(path.string(), ": this is no folder of a run, but a file", kAdvice));
+  }
+  // "runs/latest/" is the link as well.
+  fs::path folder = path.has_filename() ? path : path.parent_path();
+  if (fs::is_symlink(folder, reason)) {
+    folder = folder.parent_path() / fs::read_symlink(folder, reason);
+  }
+  RunFolder run(folder);
+  const fs::path link = folder.parent_path() / "latest";
+  if (is_time_name(folder.filename().string()) && can_be_link(link, reason)) run.latest_ = link;
+  return run;
 }
 
 RunFolder RunFolder::create(const fs::path& path, const fs::path& root,

@@ -22,11 +22,12 @@ class RunFolder {
       const std::filesystem::path& path, const std::filesystem::path& root = "runs",
       std::chrono::system_clock::time_point now = std::chrono::system_clock::now());
 
-  /// The folder of a run that is to go on. A link such as runs/latest is followed now. IoError when
-  /// there is no such folder.
+  /// The folder of a run that is to go on. A link such as runs/latest is followed now. One that got
+  /// its name from the time can become the latest, unless something else has the link's name.
+  /// IoError when there is no such folder.
   [[nodiscard]] static RunFolder open(const std::filesystem::path& path);
 
-  /// Points the link `<root>/latest` at a folder that got its name from the time, once there is
+  /// Points the link `latest` beside a folder that got its name from the time at it, once there is
   /// something in it to go on from; does nothing for others and the second time. Throws IoError.
   void become_latest();
 

@@ -192,7 +192,8 @@ ExitCode run_train(const TrainOptions& given) {
         // One that goes on behind an epoch would never write its row.
         if (metrics.written()) {
           checkpoints.save(std::move(checkpoint));
-          folder.become_latest();
+          // A run that has had a checkpoint was the latest in its time.
+          if (from == nullptr) folder.become_latest();
         } else {
           checkpoints.skip(metrics.trouble());
         }

@@ -238,6 +238,19 @@ TEST_CASE("resume: folders with no run, a run in use and a run without a checkpo
   REQUIRE(resume(folder / "run").code == 0);
   check_same_run(folder / "run", folder / "whole");
 
+  // Such a run becomes the latest with its first checkpoint, once.
+  fs::create_directory(folder / "runs");
+  const std::string timed = folder / "runs/20250131-235958";
+  fs::rename(folder / "run", timed);
+  fs::remove_all(timed + "/checkpoints");
+  REQUIRE(resume(timed).code == 0);
+  CHECK(fs::read_symlink(folder / "runs/latest") == "20250131-235958");
+  fs::remove(folder / "runs/latest");
+  fs::create_directory_symlink("another", folder / "runs/latest");
+  REQUIRE(run_process("mnist_multi_gpu", {"--resume", timed, "--quiet", "--epochs", "4"}).code ==
+          0);
+  CHECK(fs::read_symlink(folder / "runs/latest") == "another");
+
   ProcessResult second;
   const ProcessResult first =
       run_process("mnist_multi_gpu", small_training(folder / "used", {"--epochs", "100000"}),

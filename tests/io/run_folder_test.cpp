@@ -120,11 +120,46 @@ TEST_CASE("a run is opened again, through a link too, but not while somebody has
   const RunFolder again = RunFolder::open(scratch / "latest");
   CHECK(again.path() == scratch / "20250131-235958");
   CHECK_THROWS_AS(RunFolder::open(scratch / "20250131-235958"), IoError);
-  CHECK(test::contains(
-      test::message_of<IoError>([&] { static_cast<void>(RunFolder::open(scratch / "none")); }),
-      "there is no such run folder"));
+}
+
+TEST_CASE("what is no folder of a run is refused with what it is and what to name") {
+  const Scratch scratch;
   test::put(scratch / "file", "text");
-  CHECK_THROWS_AS(RunFolder::open(scratch / "file"), IoError);
+  fs::create_symlink("loop", scratch / "loop");
+  fs::create_symlink("gone", scratch / "latest");
+  const std::pair<fs::path, const char*> cases[] = {
+      {"none", ": there is no such run folder"},
+      {"latest", ": there is no such run folder"},
+      {"file", ": this is no folder of a run, but a file"},
+      {"loop", ": cannot be looked at (Too many levels of symbolic links)"},
+      {std::string(300, 'n'), ": cannot be looked at (File name too long)"}};
+  for (const auto& [name, reason] : cases) {
+    const fs::path path = scratch.path() / name;
+    CHECK(test::message_of<IoError>([&] { static_cast<void>(RunFolder::open(path)); }) ==
+          message(path.string(), reason, "; name the folder of a run, such as runs/latest"));
+  }
+}
+
+TEST_CASE("a run that is opened becomes the latest when its name is a time") {
+  const Scratch scratch;
+  const auto latest_after = [&](const fs::path& run) {
+    fs::create_directories(run.has_filename() ? run : run.parent_path());
+    fs::remove(scratch / "latest");
+    RunFolder::open(run).become_latest();
+    return fs::is_symlink(scratch / "latest") ? fs::read_symlink(scratch / "latest") : "none";
+  };
+  for (const char* name : {"20250131-235958", "20250131-235958-12"}) {
+    CHECK(latest_after(scratch / name) == name);
+    CHECK(latest_after(scratch / name / "") == name);
+  }
+  for (const char* name : {"mine", "20250131-23595", "20250131-2359580", "20250131-235958-x"}) {
+    CHECK(latest_after(scratch / name) == "none");
+  }
+  // What is no link stays, and so does the run.
+  fs::create_directory(scratch / "latest");
+  test::put(scratch / "latest" / "precious", "text");
+  RunFolder::open(scratch / "20250131-235958").become_latest();
+  CHECK(test::read_text(scratch / "latest" / "precious") == "text");
 }
 
 }  // namespace
