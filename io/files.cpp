@@ -172,6 +172,10 @@ void check_writable(const fs::path& folder) try {
   made.put_in_place();
   remove_folder(folder / message(kTemporaryBegin, "check-", ::getpid(), kTemporaryEnd));
 } catch (const IoError& error) {
+  try {
+    remove_leftovers(folder);
+  } catch (const IoError&) {  // NOLINT(bugprone-empty-catch): the first error is the one to tell
+  }
   throw IoError(message(error.what(), "; name a place with room where you may make, rename and ",
                         "remove files and folders, or make this one such a place"));
 }

@@ -48,7 +48,8 @@ void remove_folder(const std::filesystem::path& folder);
 void remove_leftovers(const std::filesystem::path& folder);
 
 /// Throws IoError unless files and folders can be made, renamed, replaced and removed in `folder`:
-/// before there is anything to lose.
+/// before there is anything to lose. Then it has removed what it made, and leftovers. Nobody else
+/// may be writing there.
 void check_writable(const std::filesystem::path& folder);
 
 }  // namespace lockstep

@@ -239,5 +239,42 @@ TEST_CASE("a place that cannot hold a run is found at once, with a way out, and 
   }
 }
 
+TEST_CASE("a folder that cannot be opened is refused with a way out") {
+  const Scratch scratch;
+  const SystemFault planted(0, Fault::refused, EACCES);
+  const std::string text =
+      test::message_of<IoError>([&] { static_cast<void>(RunFolder::open(scratch.path())); });
+  CHECK(test::contains(text, scratch.path().string() + ": cannot open the folder: "));
+  CHECK(test::contains(text, "; name a folder that you may read and write"));
+}
+
+TEST_CASE("a system call that fails once when a run begins leaves nothing behind") {
+  for (const int error : {EIO, ENOSPC}) {
+    int failures = 0;
+    for (int at = 0;; ++at) {
+      INFO("call " << at << ", errno " << error);
+      const Scratch scratch;
+      bool happened = false;
+      bool failed = false;
+      {
+        const SystemFault planted(at, Fault::refused, error);
+        try {
+          static_cast<void>(RunFolder::create(scratch / "run"));
+        } catch (const IoError&) {
+          failed = true;
+        }
+        happened = SystemFault::happened();
+      }
+      CHECK(std::filesystem::exists(scratch / "run") != failed);
+      failures += failed ? 1 : 0;
+      // The same call may do well the next time.
+      if (failed) CHECK_NOTHROW(RunFolder::create(scratch / "run"));
+      CHECK(names_in(scratch / "run").empty());
+      if (!happened) break;
+    }
+    CHECK(failures > 15);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep
