@@ -201,7 +201,10 @@ std::string exit_code_help() {
          "    6  a loss or gradient is not finite\n"
          "    7  a file cannot be written or read back\n"
          "    8  replicas that should be equal are not\n"
-         "  130  SIGINT, SIGTERM or SIGHUP; weights so far are saved, a second one ends at once\n";
+         "  130  SIGINT, SIGTERM or SIGHUP in training; weights so far are saved, a second one "
+         "ends at "
+         "once;\n       everything else ends by the signal itself (128 and its number in a "
+         "shell)\n";
 }
 
 std::string version_text(const std::string& program) {

@@ -43,8 +43,11 @@ void check_size(std::int64_t width, std::int64_t height, const std::string& name
 }
 
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path)) {
+  std::error_code ignored;
+  const bool regular = std::filesystem::is_regular_file(path, ignored);  // a pipe could hang
+  std::ifstream file;
+  if (regular) file.open(path, std::ios::binary);
+  if (!regular || !file) {
     throw DataError(message(path.string(), ": cannot be read; want a PNG, JPEG or PGM file"));
   }
   std::vector<std::uint8_t> bytes;

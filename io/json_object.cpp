@@ -8,6 +8,13 @@
 
 namespace lockstep {
 
+std::string words_of(const nlohmann::json::exception& error) {
+  // "[json.exception.parse_error.101] parse error at line 1, ..."
+  const std::string text = error.what();
+  const std::size_t name = text.starts_with('[') ? text.find("] ") : std::string::npos;
+  return printable(name == std::string::npos ? text : text.substr(name + 2));
+}
+
 template <class Json>
 Json parse_object(const std::string& text, int max_depth, const std::filesystem::path& path,
                   std::string_view what) {
@@ -31,7 +38,7 @@ Json parse_object(const std::string& text, int max_depth, const std::filesystem:
   try {
     json = Json::parse(text, watch);
   } catch (const nlohmann::json::exception& error) {
-    throw IoError(message(path.string(), ": ", what, " is no JSON (", printable(error.what()),
+    throw IoError(message(path.string(), ": ", what, " is no JSON (", words_of(error),
                           "); the file is damaged or of another kind"));
   }
   if (!json.is_object()) {

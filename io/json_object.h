@@ -18,6 +18,9 @@ template <class Json = nlohmann::json>
 [[nodiscard]] Json parse_object(const std::string& text, int max_depth,
                                 const std::filesystem::path& path, std::string_view what);
 
+/// What a JSON exception says, without the library's name for it, and safe for a terminal.
+[[nodiscard]] std::string words_of(const nlohmann::json::exception& error);
+
 extern template nlohmann::json parse_object(const std::string&, int, const std::filesystem::path&,
                                             std::string_view);
 extern template nlohmann::ordered_json parse_object(const std::string&, int,

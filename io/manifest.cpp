@@ -224,7 +224,7 @@ Checkpoint parse_manifest(const std::string& text, const std::string& where) {
     if (!json.at("config").is_null()) checkpoint.config = json.at("config").dump();
     return checkpoint;
   } catch (const Json::exception& error) {
-    throw IoError(message(where, ": no manifest of a checkpoint: ", printable(error.what())));
+    throw IoError(message(where, ": no manifest of a checkpoint: ", words_of(error)));
   } catch (const IoError& error) {
     throw IoError(message(where, ": ", error.what()));
   }

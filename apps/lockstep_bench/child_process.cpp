@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,6 +90,7 @@ ChildResult run_child(const std::vector<std::string>& command,
   const pid_t child = fork();
   if (child < 0) fail("fork");
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // whoever ends us means the child too
     dup2(out.ends[1], STDOUT_FILENO);
     dup2(err.ends[1], STDERR_FILENO);
     execvpe(argv[0], argv.data(), envp.data());

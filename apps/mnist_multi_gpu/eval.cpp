@@ -1,7 +1,13 @@
 // eval: the exact loss and accuracy of trained weights.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <string>
+#include <string_view>
+
+#include <unistd.h>
 
 #include "lockstep/core/error.h"
 #include "lockstep/io/files.h"
@@ -57,13 +63,54 @@ Confusion confusion_of(const Dataset& data, const std::vector<int>& predicted) {
   return confusion;
 }
 
-void write_predictions(const std::filesystem::path& path, const Dataset& data,
+constexpr std::string_view kPredictionsHeader = "sample,class,prediction\n";
+
+/// Where the predictions go: links are followed. Throws IoError, before there is anything to write,
+/// where they cannot go or would replace something else than predictions.
+std::filesystem::path predictions_file(const std::filesystem::path& path) {
+  constexpr const char* kElse = "; name another file with --predictions";
+  constexpr int kMostLinks = 40;  // as the kernel follows
+  const auto refuse = [&](const auto&... why) {
+    throw IoError(message(path.string(), ": ", why..., kElse));
+  };
+  std::error_code problem;
+  // Link by link: its last one may lead to a file that is not there yet.
+  std::filesystem::path file = std::filesystem::absolute(path);
+  for (int links = 0; std::filesystem::is_symlink(file); ++links) {
+    if (links == kMostLinks) refuse("is a link that leads nowhere");
+    file = file.parent_path() / std::filesystem::read_symlink(file);
+  }
+  const std::filesystem::file_status status = std::filesystem::status(file, problem);
+  if (std::filesystem::is_regular_file(status)) {
+    std::string begin(kPredictionsHeader.size(), ' ');
+    std::ifstream there(file, std::ios::binary);
+    there.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+    const bool empty = there.gcount() == 0;
+    if (!empty && begin != kPredictionsHeader)
+      refuse("is there and holds something else than predictions, and nothing else is overwritten");
+  } else if (std::filesystem::is_directory(status)) {
+    refuse("is a folder");
+  } else if (!std::filesystem::exists(status)) {
+    const std::filesystem::path folder = file.parent_path();
+    if (!std::filesystem::is_directory(folder)) refuse("there is no folder ", folder.string());
+    if (access(folder.c_str(), W_OK) != 0) refuse("no file can be made in ", folder.string());
+  }
+  return file;
+}
+
+void write_predictions(const std::filesystem::path& file, const Dataset& data,
                        const std::vector<int>& predicted) {
-  std::string text = "sample,class,prediction\n";
+  std::string text(kPredictionsHeader);
   for (std::size_t i = 0; i < predicted.size(); ++i) {
     text += message(i, ',', data.classes()[i], ',', predicted[i], '\n');
   }
-  write_text_file(path, text);
+  if (!std::filesystem::exists(file) || std::filesystem::is_regular_file(file)) {
+    write_text_file(file, text);
+    return;
+  }
+  std::ofstream device(file);  // or a pipe
+  device << text << std::flush;
+  if (!device) throw IoError(message(file.string(), ": the predictions cannot be written"));
 }
 
 }  // namespace
@@ -71,6 +118,9 @@ void write_predictions(const std::filesystem::path& path, const Dataset& data,
 ExitCode run_eval(const EvalOptions& options) {
   ProgressBar bar(!options.output.quiet && !options.output.json);
   const Devices devices = parse_devices(options.devices);
+  const bool wants_predictions = !options.predictions.empty();
+  const auto predictions =
+      wants_predictions ? predictions_file(options.predictions) : std::filesystem::path();
   TrainedModel trained = load_trained(options.weights, options.model);
   // The run's data folder goes with the run's data set only.
   const bool runs_data = options.dataset.empty() || options.dataset == trained.dataset;
@@ -103,7 +153,7 @@ ExitCode run_eval(const EvalOptions& options) {
   const std::vector<int> predicted = predict_all(trained.model, data, bar);
   report.confusion = confusion_of(data, predicted);
   bar.erase();
-  if (!options.predictions.empty()) write_predictions(options.predictions, data, predicted);
+  if (wants_predictions) write_predictions(predictions, data, predicted);
   if (options.output.json) {
     write_event(std::cout, eval_event(report));
   } else if (!options.output.quiet) {

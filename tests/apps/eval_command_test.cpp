@@ -59,6 +59,40 @@ TEST_CASE("eval: human output, and a weights file away from its run", "[apps]") 
   CHECK(run.err.empty());
 }
 
+TEST_CASE("eval: predictions replace predictions and nothing else", "[apps]") {
+  const ScratchFolder folder;
+  CHECK(run_process("mnist_multi_gpu", small_training(folder / "run", {"--quiet"})).code == 0);
+  const auto eval_into = [&](const std::string& file) {
+    return run_process("mnist_multi_gpu", {"eval", "--weights", folder / "run", "--limit", "10",
+                                           "--quiet", "--predictions", file});
+  };
+  for (const char* name : {"run/weights.safetensors", "run/config.json", "run/metrics.csv"}) {
+    CAPTURE(name);
+    const std::string before = test::read_text(folder / name);
+    const auto run = eval_into(folder / name);
+    CHECK(run.code == 7);
+    CHECK(contains(run.err, "something else than predictions"));
+    CHECK(test::read_text(folder / name) == before);
+  }
+  CHECK(contains(eval_into(folder / "run").err, "is a folder"));
+  CHECK(contains(eval_into(folder / "nowhere/p.csv").err, "there is no folder"));
+  CHECK(contains(eval_into(folder / "nowhere/p.csv").err, "--predictions"));
+
+  std::filesystem::create_symlink("p.csv", folder / "link");
+  CHECK(eval_into(folder / "link").code == 0);
+  const std::string predictions = test::read_text(folder / "p.csv");
+  CHECK(predictions.starts_with("sample,class,prediction\n0,"));
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  CHECK(eval_into(folder / "p.csv").code == 0);
+  CHECK(test::read_text(folder / "p.csv") == predictions);
+  CHECK(eval_into("/dev/null").code == 0);
+  CHECK(std::filesystem::is_character_file("/dev/null"));
+  const auto full = eval_into("/dev/full");
+  CHECK(full.code == 7);
+  CHECK(contains(full.err, "cannot be written"));
+  CHECK(std::filesystem::is_character_file("/dev/full"));
+}
+
 TEST_CASE("eval: missing weights are an error that says what to do", "[apps]") {
   const ScratchFolder folder;
   const auto run = run_process("mnist_multi_gpu", {"eval", "--weights", folder / "nothing"});

@@ -1,6 +1,8 @@
 // `mnist_multi_gpu predict` on pictures made from drawn digits: inverted, shifted, enlarged.
 #include <algorithm>
 
+#include <sys/stat.h>
+
 #include "lockstep/data/synthetic.h"
 
 #include "apps/pictures.h"
@@ -94,6 +96,17 @@ TEST_CASE("predict: human output shows what the network sees; errors name the fi
       run_process("mnist_multi_gpu", {"predict", "--weights", folder / "run", folder / "no.png"});
   CHECK(bad.code == 3);
   CHECK(contains(bad.err, "no.png: cannot be read"));
+}
+
+TEST_CASE("predict: a pipe is refused; nobody may ever write to it", "[apps]") {
+  const ScratchFolder folder;
+  REQUIRE(run_process("mnist_multi_gpu", test::small_training(folder / "run", {"--quiet"})).code ==
+          0);
+  REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  const auto run =
+      run_process("mnist_multi_gpu", {"predict", "--weights", folder / "run", folder / "pipe"});
+  CHECK(run.code == 3);
+  CHECK(contains(run.err, "want a PNG, JPEG or PGM file"));
 }
 
 }  // namespace lockstep
