@@ -141,7 +141,7 @@ std::filesystem::path weights_file(const std::filesystem::path& path, const char
                           "); name another run folder or weights file with ", option));
   }
   if (!fs::is_directory(status)) return path;
-  const fs::path own = path / "weights.safetensors";
+  fs::path own = path / "weights.safetensors";
   const bool has_own = fs::exists(own, error);
   const auto newest = newest_of(path / "checkpoints", has_own);
   if (has_own && (!newest || !is_older(own, newest->checkpoint.step.step))) return own;
