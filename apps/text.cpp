@@ -60,16 +60,16 @@ std::string batch_text(const Sharding& sharding) {
   return text;
 }
 
-std::string shown(std::string text) {
-  char before = ' ';
-  for (char& c : text) {
+std::string shown(const std::string& text) {
+  std::string mended;
+  for (const char c : text) {
     const bool control = (c >= 0 && c < ' ' && c != '\n') || c == '\x7F';
     // U+0080 to U+009F, which some terminals obey.
-    const bool second_control = before == '\xC2' && (c & '\xE0') == '\x80';
-    before = c;
-    if (control || second_control) c = '?';
+    const bool second_control = mended.ends_with('\xC2') && (c & '\xE0') == '\x80';
+    if (second_control) mended.pop_back();
+    mended += control || second_control ? '?' : c;
   }
-  return text;
+  return mended;
 }
 
 std::string left(const std::string& text, std::size_t width) {

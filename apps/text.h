@@ -24,7 +24,7 @@ namespace lockstep::apps {
 [[nodiscard]] std::string batch_text(const Sharding& sharding);
 /// `text` for a terminal: what it would obey, which may come out of a file, becomes '?'; UTF-8 and
 /// line breaks stay.
-[[nodiscard]] std::string shown(std::string text);
+[[nodiscard]] std::string shown(const std::string& text);
 /// `text` on the left of a column, or on its right.
 [[nodiscard]] std::string left(const std::string& text, std::size_t width);
 [[nodiscard]] std::string right(const std::string& text, std::size_t width);

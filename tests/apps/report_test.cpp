@@ -144,7 +144,8 @@ TEST_CASE("report: nothing that a terminal would obey is shown", "[apps]") {
         "data/K\xC3\xB6ln: no such file\n\"x\"~");
   CHECK(shown("\x1b[31m\a\r\t\x7F") == "?[31m????");
   CHECK(shown("\xC2\x9B"
-              "2J \xC2\xA0 \xC3\x9B \x9B") == "\xC2?2J \xC2\xA0 \xC3\x9B \x9B");
+              "2J \xC2\xA0 \xC3\x9B \x9B") == "?2J \xC2\xA0 \xC3\x9B \x9B");
+  CHECK(shown("\xC2\x80\xC2\x9F \xC2\x1b \xC2") == "?? \xC2? \xC2");
 }
 
 TEST_CASE("report: a progress line fits its width", "[apps]") {
