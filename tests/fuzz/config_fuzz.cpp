@@ -1,5 +1,5 @@
-// Hostile config.json: an input is the file. One with the key "options" is read as --resume does,
-// others as eval and predict do, out of "config" where there is such a key.
+// Hostile config.json: an input is the file. It is read as eval and predict do, out of "config"
+// where there is such a key, and with the key "options" as --resume does too.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -31,12 +31,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   place.put({data, size});
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const auto has = [&](const char* key) { return bytes.find(key) != std::string_view::npos; };
-  lockstep::fuzz::judge(size, kLimit, [&] {
-    if (has("\"options\"")) {
+  lockstep::fuzz::judge(size, kLimit,
+                        [&] { read_texts(place.path(), has("\"config\"") ? "config" : ""); });
+  if (has("\"options\"")) {
+    lockstep::fuzz::judge(size, kLimit, [&] {
       require(lockstep::read_run_options(place.path()).batch_size > 0, "a batch without samples");
-    } else {
-      read_texts(place.path(), has("\"config\"") ? "config" : "");
-    }
-  });
+    });
+  }
   return 0;
 }
