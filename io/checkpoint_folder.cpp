@@ -174,7 +174,7 @@ fs::path CheckpointFolder::save(Checkpoint checkpoint) {
   return path;
 }
 
-void CheckpointFolder::check_room() const {
+void CheckpointFolder::check_room(std::int64_t to_come) const {
   if (newest_.empty()) return;
   std::uintmax_t bytes = 0;
   std::error_code reason;
@@ -186,7 +186,9 @@ void CheckpointFolder::check_room() const {
   if (reason || room.capacity == 0) return;
   // Those kept, the best, and one that is being written.
   const std::uintmax_t most = static_cast<std::uintmax_t>(keep_) + 2;
-  const std::uintmax_t missing = most - std::min<std::uintmax_t>(most, kept_.size());
+  const std::uintmax_t missing =
+      std::min<std::uintmax_t>(most - std::min<std::uintmax_t>(most, kept_.size()),
+                               static_cast<std::uintmax_t>(std::max<std::int64_t>(to_come, 0)));
   if (bytes == 0 || missing <= room.available / bytes) return;
   throw IoError(message(folder_.string(), ": ", missing, " more checkpoints of ", bytes,
                         " bytes do not fit the ", room.available,

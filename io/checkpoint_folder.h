@@ -54,9 +54,9 @@ class CheckpointFolder {
   std::filesystem::path save(Checkpoint checkpoint);
 
   /// Throws IoError when the file system has less free room than the checkpoints that are still to
-  /// come will take, as large as the newest one. Does nothing without one, or where the system does
-  /// not say how much room there is.
-  void check_room() const;
+  /// come, at most `to_come`, will take, as large as the newest one. Does nothing without one, or
+  /// where the system does not say how much room there is.
+  void check_room(std::int64_t to_come) const;
 
   /// Empty without one.
   [[nodiscard]] const std::filesystem::path& newest() const { return newest_; }

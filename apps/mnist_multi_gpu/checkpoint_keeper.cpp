@@ -7,9 +7,13 @@
 namespace lockstep::apps {
 
 CheckpointKeeper::CheckpointKeeper(const std::filesystem::path& folder, int keep,
-                                   const FoundCheckpoint* from, const Json& config, LogSink log)
-    : folder_(folder, keep, from), config_(json_text(config)), log_(std::move(log)) {
-  folder_.check_room();
+                                   std::int64_t to_come, const FoundCheckpoint* from,
+                                   const Json& config, LogSink log)
+    : folder_(folder, keep, from),
+      to_come_(to_come),
+      config_(json_text(config)),
+      log_(std::move(log)) {
+  folder_.check_room(to_come_);
 }
 
 void CheckpointKeeper::save(Checkpoint checkpoint) {
@@ -18,7 +22,7 @@ void CheckpointKeeper::save(Checkpoint checkpoint) {
   try {
     folder_.save(std::move(checkpoint));
     trouble_.clear();
-    if (first) folder_.check_room();
+    if (first) folder_.check_room(to_come_);
   } catch (const IoError& error) {
     if (first) throw;
     skip(error.what());

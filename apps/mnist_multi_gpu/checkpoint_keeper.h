@@ -1,6 +1,7 @@
 // Writes a training's checkpoints while it goes on.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "lockstep/core/log.h"
@@ -12,11 +13,11 @@ namespace lockstep::apps {
 
 class CheckpointKeeper {
  public:
-  /// `config` goes into every checkpoint. Whether the checkpoints to come have room is looked at as
-  /// soon as there is one: here for a run that goes on (`from`), else when the first is saved.
-  /// Throws IoError.
-  CheckpointKeeper(const std::filesystem::path& folder, int keep, const FoundCheckpoint* from,
-                   const Json& config, LogSink log);
+  /// `config` goes into every checkpoint. Whether the checkpoints `to_come`, of which `keep` stay,
+  /// have room is looked at as soon as there is one: here for a run that goes on (`from`), else
+  /// when the first is saved. Throws IoError.
+  CheckpointKeeper(const std::filesystem::path& folder, int keep, std::int64_t to_come,
+                   const FoundCheckpoint* from, const Json& config, LogSink log);
 
   /// Saves one. The first of a new run must go well, else IoError: nothing is lost then. A later
   /// one that cannot be written is a warning, and training goes on.
@@ -31,6 +32,7 @@ class CheckpointKeeper {
 
  private:
   CheckpointFolder folder_;
+  std::int64_t to_come_;
   std::string config_;
   LogSink log_;
   std::string trouble_;

@@ -111,6 +111,14 @@ ResumedRun open_run(const TrainOptions& options) {
                           ": no run was started in this folder: it has no config.json and no "
                           "checkpoints; start one with --out"));
   }
+  const std::filesystem::path trained = run.folder.file("weights.safetensors");
+  if (!run.from && std::filesystem::exists(trained)) {
+    throw IoError(
+        message(run.folder.path().string(),
+                ": has weights but no checkpoint to go on from, and beginning again would "
+                "replace them; start a new run from them with --init-from ",
+                trained.string()));
+  }
   const RunOptions config = run.from
                                 ? parse_run_options(run.from->checkpoint.config, run.from->path)
                                 : read_run_options(config_path);

@@ -142,6 +142,15 @@ FitResult fit_and_save(const TrainOptions& options, Trainer& trainer, const Data
   return result;
 }
 
+/// At most, when training is not cut: before the first step and after every epoch, every some
+/// steps, and any number by the clock.
+std::int64_t checkpoints_to_come(const TrainOptions& options, std::int64_t steps_per_epoch) {
+  if (options.checkpoint_minutes > 0) return std::numeric_limits<std::int64_t>::max();
+  std::int64_t an_epoch = 1;
+  if (options.checkpoint_every > 0) an_epoch += steps_per_epoch / options.checkpoint_every;
+  return 1 + options.epochs * an_epoch;
+}
+
 }  // namespace
 
 ExitCode run_train(const TrainOptions& given) {
@@ -181,7 +190,8 @@ ExitCode run_train(const TrainOptions& given) {
   Trainer trainer(world, model, SoftmaxCrossEntropy{}, make_optimizer(options),
                   make_trainer_options(options));
   if (from != nullptr) trainer.restore(from->checkpoint);
-  CheckpointKeeper checkpoints(folder.file("checkpoints"), options.keep_checkpoints, from, config,
+  CheckpointKeeper checkpoints(folder.file("checkpoints"), options.keep_checkpoints,
+                               checkpoints_to_come(options, report.steps_per_epoch), from, config,
                                log);
   // Rows are taken out only when all else is well.
   MetricsKeeper metrics(folder, resumed ? trainer.epoch() : std::numeric_limits<int>::max(), log);

@@ -31,7 +31,7 @@ TEST_CASE("a checkpoint that cannot be written is a warning, the first one an er
     CHECK(level == LogLevel::warning);
     warnings.emplace_back(text);
   };
-  CheckpointKeeper keeper(folder / "checkpoints", 2, nullptr, Json{{"model", "mlp"}}, log);
+  CheckpointKeeper keeper(folder / "checkpoints", 2, 100, nullptr, Json{{"model", "mlp"}}, log);
   {
     const FileLimit full(200);
     CHECK_THROWS_AS(keeper.save(small_checkpoint(0)), IoError);
@@ -97,9 +97,17 @@ TEST_CASE("figures that cannot be written wait, in order, and are written once",
 
 TEST_CASE("more checkpoints than the disk has room for are refused before training", "[apps]") {
   const ScratchFolder folder;
-  CheckpointKeeper keeper(folder / "checkpoints", 2000000000, nullptr, Json::object(), {});
+  CheckpointKeeper keeper(folder / "checkpoints", 2000000000, 2000000000, nullptr, Json::object(),
+                          {});
   CHECK(contains(message_of<IoError>([&] { keeper.save(small_checkpoint(0)); }),
                  "keep fewer or make room"));
+}
+
+TEST_CASE("checkpoints that will never be written need no room", "[apps]") {
+  const ScratchFolder folder;
+  CheckpointKeeper keeper(folder / "checkpoints", 2000000000, 3, nullptr, Json::object(), {});
+  keeper.save(small_checkpoint(0));
+  CHECK_FALSE(keeper.folder().newest().empty());
 }
 
 }  // namespace lockstep::apps

@@ -234,6 +234,10 @@ TEST_CASE("resume: folders with no run, a run in use and a run without a checkpo
   REQUIRE(run_process("mnist_multi_gpu", whole_training(folder / "whole")).code == 0);
   REQUIRE(run_process("mnist_multi_gpu", whole_training(folder / "run")).code == 0);
   fs::remove_all(folder / "run/checkpoints");
+  const std::string weights = test::read_text(folder / "run/weights.safetensors");
+  CHECK(resume(folder / "run").code == 7);
+  CHECK(contains(resume(folder / "run").err, "--init-from"));
+  CHECK(test::read_text(folder / "run/weights.safetensors") == weights);
   fs::remove(folder / "run/weights.safetensors");
   REQUIRE(resume(folder / "run").code == 0);
   check_same_run(folder / "run", folder / "whole");
@@ -243,6 +247,7 @@ TEST_CASE("resume: folders with no run, a run in use and a run without a checkpo
   const std::string timed = folder / "runs/20250131-235958";
   fs::rename(folder / "run", timed);
   fs::remove_all(timed + "/checkpoints");
+  fs::remove(timed + "/weights.safetensors");
   REQUIRE(resume(timed).code == 0);
   CHECK(fs::read_symlink(folder / "runs/latest") == "20250131-235958");
   fs::remove(folder / "runs/latest");
