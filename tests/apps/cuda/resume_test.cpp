@@ -86,7 +86,7 @@ std::vector<float> arena(const std::string& run) {
 
 TEST_CASE("resume: interrupted, gone on with, killed and gone on with is the run without a break") {
   const ScratchFolder folder;
-  const Arguments options{"--epochs", "4", "--checkpoint-every", "3"};
+  const Arguments options{"--epochs", "20", "--checkpoint-every", "3"};
   finish(training(folder / "whole", gpus(), options));
   REQUIRE(cut(training(folder / "cut", gpus(), options), SIGTERM).code == 130);
   REQUIRE(cut({"--resume", folder / "cut", "--json"}, SIGKILL).code == 128 + SIGKILL);
