@@ -7,6 +7,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/printable.h"
+#include "lockstep/io/files.h"
 #include "lockstep/io/run_config.h"
 #include "lockstep/layers/zoo.h"
 #include "lockstep/parallel/trainer.h"
@@ -104,6 +105,7 @@ std::vector<std::string> bit_differences(const Checkpoint& from, const TrainOpti
 
 ResumedRun open_run(const TrainOptions& options) {
   ResumedRun run{RunFolder::open(options.resume), {}, {}};
+  check_writable(run.folder.path());
   run.from = newest_checkpoint(run.folder.file("checkpoints"));
   const std::filesystem::path config_path = run.folder.file("config.json");
   if (!run.from && !std::filesystem::exists(config_path)) {

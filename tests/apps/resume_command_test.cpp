@@ -9,6 +9,7 @@
 #include "lockstep/io/checkpoint_folder.h"
 
 #include "apps/mnist_multi_gpu/commands.h"
+#include "apps/mnist_multi_gpu/resume.h"
 #include "apps/process.h"
 #include "apps/read_text.h"
 #include "apps/setup.h"
@@ -332,6 +333,11 @@ TEST_CASE("resume: a place that cannot be written is found before training, and 
   for (const auto& [what, error] : refusals) {
     const test::RefusingFileSystem refusing(what, error);
     CHECK(contains(train({"--resume", out, "--quiet"}), "name a place"));
+    // The run's own folder too, where metrics and weights go, not the checkpoints' alone.
+    apps::TrainOptions options;
+    options.resume = out;
+    CHECK(contains(test::message_of<IoError>([&] { static_cast<void>(apps::open_run(options)); }),
+                   "name a place"));
     CHECK(read_text(out + "/metrics.csv") == metrics);
     CHECK(fs::exists(out + "/weights.safetensors"));
   }
