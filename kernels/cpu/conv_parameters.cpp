@@ -18,15 +18,23 @@
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
 namespace {
 
-constexpr int kTileOutputs = 4;
-constexpr int kTileTaps = kLanes == 16 ? 6 : kLanes == 8 ? 3 : 2;
-/// Taps of a tile that has sums of the bias gradient too.
-constexpr int kBiasTaps = kLanes == 16 ? 5 : kLanes == 8 ? 2 : 1;
+constexpr int kTileOutputs = kLanes == 16 ? 6 : 4;
+
+/// The most taps of a tile. A tile of six outputs by three taps is slower than one of four by six.
+constexpr int tile_taps(int outputs) {
+  return kLanes == 16 ? (outputs > 4 ? 4 : 6) : kLanes == 8 ? 3 : 2;
+}
+
+/// The same with sums of the bias gradient.
+constexpr int bias_taps(int outputs) {
+  return tile_taps(outputs) - 1;
+}
 
 /// What the rows of positions may fill. The larger tile asks the cache for 10 vectors in 24
 /// multiply-adds, which the second level gives too (cores with AVX-512 have 512 KiB of it or more):
 /// there longer runs are worth more.
 constexpr Index kRowFloats = (kLanes == 16 ? 72 : 24) * 1024 / 4;
+constexpr Index kUsualOutputs = 4;
 
 /// Rows of positions, and how far apart places are in x and dy, in floats.
 struct Positions {
@@ -49,7 +57,9 @@ struct Taps {
   const Index* sum;
 };
 
-template <int outputs, int width, bool with_bias>
+/// `dense`: x is read without gaps. Then a position's vectors of samples follow each other, so that
+/// lines of memory are read whole; else one vector of all positions follows the other.
+template <bool dense, int outputs, int width, bool with_bias>
 void tile(const Positions& some, const float* x, const float* dy, const Taps& taps,
           const Sums& sums) {
   Index offset[width];
@@ -70,6 +80,7 @@ void tile(const Positions& some, const float* x, const float* dy, const Taps& ta
     }
   }
   // Loops that run at least once, so that the sums never leave the registers.
+  constexpr int kVectors = dense ? kParts : 1;
   int part = 0;
   do {
     const float* x_row = x + part * kLanes;
@@ -78,7 +89,7 @@ void tile(const Positions& some, const float* x, const float* dy, const Taps& ta
     do {
       const float* x_at = x_row;
       const float* dy_at = dy_row;
-      Index columns = some.columns;
+      Index columns = some.columns * kVectors;
       do {
         Floats gradient[outputs];
 #pragma GCC unroll 8
@@ -92,13 +103,14 @@ void tile(const Positions& some, const float* x, const float* dy, const Taps& ta
 #pragma GCC unroll 8
           for (int i = 0; i < outputs; ++i) total[i][t] += gradient[i] * value;
         }
-        x_at += some.x_column;
-        dy_at += kGroup;
+        x_at += dense ? kLanes : some.x_column;
+        dy_at += dense ? kLanes : kGroup;
       } while (--columns > 0);
       x_row += some.x_row;
       dy_row += some.dy_row;
     } while (--rows > 0);
-  } while (++part < kParts);
+    part += kVectors;
+  } while (part < kParts);
   float* filter = sums.weights;
   const Index next_filter = sums.filter;
 #pragma GCC unroll 8
@@ -109,43 +121,53 @@ void tile(const Positions& some, const float* x, const float* dy, const Taps& ta
   }
 }
 
-template <int outputs, bool with_bias, int width = with_bias ? kBiasTaps : kTileTaps>
+template <bool dense, int outputs, bool with_bias,
+          int width = with_bias ? bias_taps(outputs) : tile_taps(outputs)>
 void tile_of_taps(Index wanted, const Positions& some, const float* x, const float* dy,
                   const Taps& taps, const Sums& sums) {
   if constexpr (width > 1) {
     if (wanted < width)
-      return tile_of_taps<outputs, with_bias, width - 1>(wanted, some, x, dy, taps, sums);
+      return tile_of_taps<dense, outputs, with_bias, width - 1>(wanted, some, x, dy, taps, sums);
   }
-  tile<outputs, width, with_bias>(some, x, dy, taps, sums);
+  tile<dense, outputs, width, with_bias>(some, x, dy, taps, sums);
 }
 
 /// `count` taps of 1 to kTileOutputs output channels, in tiles of nearly equal widths.
-template <int outputs = kTileOutputs>
+template <bool dense, int outputs = kTileOutputs>
 void all_taps(Index wanted, const Positions& some, const float* x, const float* dy, Index count,
               Taps taps, const Sums& sums) {
   if constexpr (outputs > 1) {
-    if (wanted < outputs) return all_taps<outputs - 1>(wanted, some, x, dy, count, taps, sums);
+    if (wanted < outputs)
+      return all_taps<dense, outputs - 1>(wanted, some, x, dy, count, taps, sums);
   }
   if (sums.bias) {
-    const Index width = smaller(count, kBiasTaps);
-    tile_of_taps<outputs, true>(width, some, x, dy, taps, sums);
+    const Index width = smaller(count, bias_taps(outputs));
+    tile_of_taps<dense, outputs, true>(width, some, x, dy, taps, sums);
     taps = {taps.x + width, taps.sum + width};
     count -= width;
   }
-  for (Index tiles = (count + kTileTaps - 1) / kTileTaps; tiles > 0; --tiles) {
+  constexpr int kTaps = tile_taps(outputs);
+  for (Index tiles = (count + kTaps - 1) / kTaps; tiles > 0; --tiles) {
     const Index width = (count + tiles - 1) / tiles;
-    tile_of_taps<outputs, false>(width, some, x, dy, taps, sums);
+    tile_of_taps<dense, outputs, false>(width, some, x, dy, taps, sums);
     taps = {taps.x + width, taps.sum + width};
     count -= width;
   }
 }
 
-/// Outputs of the tile that begins at `first`; with few registers tiles are of nearly equal sizes.
+/// Outputs of the tile that begins at `first`: with few registers tiles are of nearly equal sizes.
 Index outputs_at(Index outputs, Index first) {
   const Index left = outputs - first;
-  if (kLanes == 16) return smaller(left, kTileOutputs);
+  if (kLanes == 16) return left == 5 || left == 6 ? left : smaller(left, kUsualOutputs);
   const Index tiles = (left + kTileOutputs - 1) / kTileOutputs;
   return (left + tiles - 1) / tiles;
+}
+
+/// Kernel rows whose taps are summed together: one, or with 32 registers all of a small kernel on
+/// few channels. A row of it has too few taps for whole tiles, and every pass reads all of dy. Then
+/// the copy of x has zeros in the rows beyond the edge too.
+Index kernel_rows_at_once(const WindowGeometry& g) {
+  return kLanes == 16 && g.kernel_w <= 3 && g.c <= 3 ? g.kernel_h : 1;
 }
 
 /// Rows of positions [first, end) for which a kernel row is inside the image.
@@ -154,6 +176,7 @@ struct Rows {
 };
 
 Rows rows_inside(const WindowGeometry& g, Index r) {
+  if (kernel_rows_at_once(g) > 1) return {0, g.p};
   const auto from = [&](Index x_row) {  // the first position that reads this row or a later one
     return at_least_zero((x_row + g.pad_top - r + g.stride_h - 1) / g.stride_h);
   };
@@ -171,25 +194,36 @@ Index row_of_all_positions(const WindowGeometry& g) {
   return g.kernel_h;
 }
 
-/// x of a group with the columns that windows reach beyond it. Distances are in floats.
-struct Columns {
-  Index before, all;
+/// x of a group with the columns that windows reach beyond it, and the rows that kernel rows summed
+/// together do. Distances are in floats.
+struct Image {
+  Index left, columns;
+  Index above, rows;
   Index row, channel;
 };
 
-Columns columns_of(const WindowGeometry& g) {
-  const Index all = larger(g.pad_left + g.w, (g.q - 1) * g.stride_w + g.kernel_w);
-  return {g.pad_left, all, all * kGroup, g.h * all * kGroup};
+Image image_of(const WindowGeometry& g) {
+  const bool all_rows = kernel_rows_at_once(g) > 1;
+  const Index above = all_rows ? g.pad_top : 0;
+  const Index rows = all_rows ? larger(above + g.h, (g.p - 1) * g.stride_h + g.kernel_h) : g.h;
+  const Index columns = larger(g.pad_left + g.w, (g.q - 1) * g.stride_w + g.kernel_w);
+  return {g.pad_left, columns, above, rows, columns * kGroup, rows * columns * kGroup};
 }
 
-/// Copies x with zeros in the columns beyond it.
-void add_columns(const WindowGeometry& g, const Columns& columns, const float* x, float* to) {
-  const Index after = columns.all - columns.before - g.w;
-  for (Index row = 0; row < g.c * g.h; ++row, x += g.w * kGroup, to += columns.row) {
-    zero(to, columns.before * kGroup);
-    float* inside = to + columns.before * kGroup;
-    __builtin_memcpy(inside, x, sizeof(float) * static_cast<std::size_t>(g.w * kGroup));
-    zero(inside + g.w * kGroup, after * kGroup);
+/// Copies x with zeros around it.
+void copy_image(const WindowGeometry& g, const Image& image, const float* x, float* to) {
+  const Index after = image.columns - image.left - g.w;
+  for (Index c = 0; c < g.c; ++c) {
+    zero(to, image.above * image.row);
+    float* row = to + image.above * image.row;
+    for (Index h = 0; h < g.h; ++h, x += g.w * kGroup, row += image.row) {
+      zero(row, image.left * kGroup);
+      float* inside = row + image.left * kGroup;
+      __builtin_memcpy(inside, x, sizeof(float) * static_cast<std::size_t>(g.w * kGroup));
+      zero(inside + g.w * kGroup, after * kGroup);
+    }
+    zero(row, (image.rows - image.above - g.h) * image.row);
+    to += image.channel;
   }
 }
 
@@ -204,15 +238,19 @@ void sum_positions(Index outputs, Index channel, const float* dy, float* bias, b
 
 /// The parts of the workspace.
 struct Space {
-  Index* x_at;     ///< where the taps of a kernel row read x
+  Index* x_at;     ///< where the taps that are summed together read x
   Index* sum_at;   ///< and where their sums wait
   float* weights;  ///< [outputs][taps][lanes]
   float* bias;     ///< [outputs][lanes]
   float* image;
 };
 
+Index taps_at_once(const WindowGeometry& g) {
+  return kernel_rows_at_once(g) * g.c * g.kernel_w;
+}
+
 Index table_bytes(const WindowGeometry& g) {
-  return whole_lines(Index{sizeof(Index)} * 2 * g.c * g.kernel_w);
+  return whole_lines(Index{sizeof(Index)} * 2 * taps_at_once(g));
 }
 
 Index vectors(const WindowGeometry& g) {
@@ -223,14 +261,16 @@ Space split(const WindowGeometry& g, void* workspace) {
   auto* table = static_cast<Index*>(workspace);
   auto* sums = reinterpret_cast<float*>(static_cast<unsigned char*>(workspace) + table_bytes(g));
   float* bias = sums + (vectors(g) - g.k) * kLanes;
-  return {table, table + g.c * g.kernel_w, sums, bias, bias + g.k * kLanes};
+  return {table, table + taps_at_once(g), sums, bias, bias + g.k * kLanes};
 }
 
-void tabulate(const WindowGeometry& g, const Columns& columns, const Space& space) {
-  for (Index c = 0, t = 0; c < g.c; ++c) {
-    for (Index s = 0; s < g.kernel_w; ++s, ++t) {
-      space.x_at[t] = c * columns.channel + s * kGroup;
-      space.sum_at[t] = (c * g.kernel_h * g.kernel_w + s) * kLanes;
+void tabulate(const WindowGeometry& g, const Image& image, const Space& space) {
+  for (Index r = 0, t = 0; r < kernel_rows_at_once(g); ++r) {
+    for (Index c = 0; c < g.c; ++c) {
+      for (Index s = 0; s < g.kernel_w; ++s, ++t) {
+        space.x_at[t] = c * image.channel + r * image.row + s * kGroup;
+        space.sum_at[t] = ((c * g.kernel_h + r) * g.kernel_w + s) * kLanes;
+      }
     }
   }
 }
@@ -251,52 +291,54 @@ void sum_vectors(Index count, const float* vectors, float* to, bool add) {
 
 std::size_t conv_backward_parameters_bytes(const WindowGeometry& g) {
   return static_cast<std::size_t>(table_bytes(g) + Index{sizeof(Floats)} * vectors(g) +
-                                  Index{sizeof(float)} * g.c * columns_of(g).channel);
+                                  Index{sizeof(float)} * g.c * image_of(g).channel);
 }
 
 void conv_backward_parameters(const WindowGeometry& g, const float* x, const float* dy, float* dw,
                               float* db, bool accumulate, void* workspace) {
-  const Columns columns = columns_of(g);
+  const Image image = image_of(g);
+  const Index kernel_rows = kernel_rows_at_once(g);
   const Space space = split(g, workspace);
   const Index filter = g.c * g.kernel_h * g.kernel_w;
   const Index channel = g.p * g.q * kGroup;
-  tabulate(g, columns, space);
+  tabulate(g, image, space);
   const Index with_bias = db ? row_of_all_positions(g) : g.kernel_h;
-  const Index rows_at_once = larger(
-      1, (kRowFloats - columns.row) / (kTileOutputs * g.q * kGroup + g.stride_h * columns.row));
+  const Index rows_at_once =
+      larger(1, (kRowFloats - image.row) / (kUsualOutputs * g.q * kGroup + g.stride_h * image.row));
   bool overwrite = true;  // the sums; unless some kernel row has no position that would do it
-  for (Index r = 0; r < g.kernel_h; ++r)
+  for (Index r = 0; r < g.kernel_h; r += kernel_rows)
     overwrite = overwrite && rows_inside(g, r).first < rows_inside(g, r).end;
   if (!overwrite) zero(space.weights, vectors(g) * kLanes);
   for (Index group = 0; group < g.groups; ++group) {
-    const float* image = x + group * g.c * g.h * g.w * kGroup;
+    const float* from = x + group * g.c * g.h * g.w * kGroup;
     const float* gradient = dy + group * g.k * channel;
-    if (columns.all > g.w) {
-      add_columns(g, columns, image, space.image);
-      image = space.image;
+    if (image.columns > g.w || image.rows > g.h) {
+      copy_image(g, image, from, space.image);
+      from = space.image;
     }
     for (Index row = 0; row < g.p; row += rows_at_once) {
       for (Index k = 0, outputs = 0; k < g.k; k += outputs) {
         outputs = outputs_at(g.k, k);
-        for (Index r = 0; r < g.kernel_h; ++r) {
+        for (Index r = 0; r < g.kernel_h; r += kernel_rows) {
           const Rows inside = rows_inside(g, r);
           const Index first = larger(row, inside.first);
           const Index end = smaller(row + rows_at_once, inside.end);
           if (first >= end) continue;
-          all_taps(outputs,
-                   {.rows = end - first,
-                    .columns = g.q,
-                    .x_row = g.stride_h * columns.row,
-                    .x_column = g.stride_w * kGroup,
-                    .dy_channel = channel,
-                    .dy_row = g.q * kGroup},
-                   image + (first * g.stride_h - g.pad_top + r) * columns.row,
-                   gradient + k * channel + first * g.q * kGroup, g.c * g.kernel_w,
-                   {space.x_at, space.sum_at},
-                   {.weights = space.weights + (k * filter + r * g.kernel_w) * kLanes,
-                    .bias = r == with_bias ? space.bias + k * kLanes : nullptr,
-                    .filter = filter * kLanes,
-                    .begun = !overwrite || group > 0 || first > inside.first});
+          const auto sum = g.stride_w == 1 ? all_taps<true> : all_taps<false>;
+          sum(outputs,
+              {.rows = end - first,
+               .columns = g.q,
+               .x_row = g.stride_h * image.row,
+               .x_column = g.stride_w * kGroup,
+               .dy_channel = channel,
+               .dy_row = g.q * kGroup},
+              from + (first * g.stride_h - g.pad_top + image.above + r) * image.row,
+              gradient + k * channel + first * g.q * kGroup, taps_at_once(g),
+              {space.x_at, space.sum_at},
+              {.weights = space.weights + (k * filter + r * g.kernel_w) * kLanes,
+               .bias = r == with_bias ? space.bias + k * kLanes : nullptr,
+               .filter = filter * kLanes,
+               .begun = !overwrite || group > 0 || first > inside.first});
         }
       }
     }

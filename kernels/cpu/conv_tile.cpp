@@ -25,33 +25,37 @@ LOCKSTEP_INLINE void begin(Floats (&total)[outputs][columns], const Strip& strip
   }
 }
 
-/// `dense`: places are neighbours.
+/// `count` tiles, one beside the other. `dense`: places are neighbours.
 template <bool dense, int outputs, int columns>
-void tile(const Strip& strip, Index at, float* out) {
-  const Index in_step = dense ? kGroup : strip.in_step;
-  Floats total[outputs][columns];
-  begin(total, strip, out);
-  const float* weights = strip.weights;
-  const Index* offset = strip.offset;
-  Index runs = strip.runs;
-  for (;;) {  // loops that run at least once, so that the sums never leave the registers
-    const Index* const end = offset + strip.length;
-    do {
-      add_tap(total, strip.input + (at + *offset), in_step, weights);
-      weights += outputs;
-    } while (++offset != end);
-    if (--runs == 0) break;
-    offset += strip.gap;
-    weights += strip.gap * outputs;
-  }
-  asm("" : "+r"(out));  // else the addresses of begin() wait in registers that sums need
-  const Index out_step = strip.out_step;
-  const Index out_channel = strip.out_channel;
+void tiles(const Strip& strip, Index count, Index at, float* out) {
+  const Index in_step = dense ? kLanes : strip.in_step;
+  do {
+    Floats total[outputs][columns];
+    begin(total, strip, out);
+    const float* weights = strip.weights;
+    const Index* offset = strip.offset;
+    Index runs = strip.runs;
+    for (;;) {  // loops that run at least once, so that the sums never leave the registers
+      const Index* const end = offset + strip.length;
+      do {
+        add_tap(total, strip.input + (at + *offset), in_step, weights);
+        weights += outputs;
+      } while (++offset != end);
+      if (--runs == 0) break;
+      offset += strip.gap;
+      weights += strip.gap * outputs;
+    }
+    asm("" : "+r"(out));  // else the addresses of begin() wait in registers that sums need
+    const Index out_step = strip.out_step;
+    const Index out_channel = strip.out_channel;
 #pragma GCC unroll 8
-  for (int i = 0; i < outputs; ++i) {
+    for (int i = 0; i < outputs; ++i) {
 #pragma GCC unroll 12
-    for (int j = 0; j < columns; ++j) store(out + i * out_channel + j * out_step, total[i][j]);
-  }
+      for (int j = 0; j < columns; ++j) store(out + i * out_channel + j * out_step, total[i][j]);
+    }
+    at += columns * in_step;
+    out += columns * out_step;
+  } while (--count > 0);
 }
 
 /// The places of a tile of one output.
@@ -61,69 +65,79 @@ constexpr int kSlidingColumns = kLanes == 16 ? 14 : 8;
 /// the cache gives: here a vector meets all the taps that lie side by side, and their weights wait
 /// in registers.
 template <int width, int columns>
-void sliding_tile(const Strip& strip, Index at, float* out) {
-  Floats total[1][columns];
-  begin(total, strip, out);
-  const bool rising = strip.offset[1] > strip.offset[0];
-  const float* weights = strip.weights;
-  const Index* offset = strip.offset;
-  const Index* const end = offset + strip.length;
+void sliding_tiles(const Strip& strip, Index count, Index at, float* out) {
   do {
-    Floats weight[width];
+    Floats total[1][columns];
+    begin(total, strip, out);
+    const bool rising = strip.offset[1] > strip.offset[0];
+    const float* weights = strip.weights;
+    const Index* offset = strip.offset;
+    const Index* const end = offset + strip.length;
+    do {
+      Floats weight[width];
 #pragma GCC unroll 5
-    for (int s = 0; s < width; ++s)
-      weight[s] = broadcast(rising ? weights[s] : weights[width - 1 - s]);
-    const float* from = strip.input + (at + (rising ? offset[0] : offset[width - 1]));
-    // By turns from two halves: a sum's next multiply-add comes when its last one has ended.
-    constexpr int kPlaces = columns + width - 1;
-    constexpr int kHalf = (kPlaces + 1) / 2;
+      for (int s = 0; s < width; ++s)
+        weight[s] = broadcast(rising ? weights[s] : weights[width - 1 - s]);
+      const float* from = strip.input + (at + (rising ? offset[0] : offset[width - 1]));
+      // By turns from two halves: a sum's next multiply-add comes when its last one has ended.
+      constexpr int kPlaces = columns + width - 1;
+      constexpr int kHalf = (kPlaces + 1) / 2;
 #pragma GCC unroll 18
-    for (int i = 0; i < 2 * kHalf; ++i) {
-      const int place = i / 2 + i % 2 * kHalf;
-      if (place == kPlaces) continue;
-      const Floats value = load(from + place * kGroup);
+      for (int i = 0; i < 2 * kHalf; ++i) {
+        const int place = i / 2 + i % 2 * kHalf;
+        if (place == kPlaces) continue;
+        const Floats value = load(from + place * kGroup);
 #pragma GCC unroll 5
-      for (int s = 0; s < width; ++s) {
-        if (place >= s && place - s < columns) total[0][place - s] += value * weight[s];
+        for (int s = 0; s < width; ++s) {
+          if (place >= s && place - s < columns) total[0][place - s] += value * weight[s];
+        }
       }
-    }
-    weights += width;
-    offset += width;
-  } while (offset != end);
+      weights += width;
+      offset += width;
+    } while (offset != end);
 #pragma GCC unroll 14
-  for (int j = 0; j < columns; ++j) store(out + j * strip.out_step, total[0][j]);
+    for (int j = 0; j < columns; ++j) store(out + j * strip.out_step, total[0][j]);
+    at += columns * strip.in_step;
+    out += columns * strip.out_step;
+  } while (--count > 0);
 }
 
 template <int width, int columns = kSlidingColumns>
-void sliding_tile_of_columns(Index wanted, const Strip& strip, Index at, float* out) {
+void sliding_tiles_of_columns(Index wanted, const Strip& strip, Index count, Index at, float* out) {
   if constexpr (columns > 1) {
     if (wanted < columns)
-      return sliding_tile_of_columns<width, columns - 1>(wanted, strip, at, out);
+      return sliding_tiles_of_columns<width, columns - 1>(wanted, strip, count, at, out);
   }
-  sliding_tile<width, columns>(strip, at, out);
+  sliding_tiles<width, columns>(strip, count, at, out);
 }
 
 template <bool dense, int outputs, int columns = tile_columns(outputs)>
-void tile_of_columns(Index wanted, const Strip& strip, Index at, float* out) {
+void tiles_of_columns(Index wanted, const Strip& strip, Index count, Index at, float* out) {
   if constexpr (columns > 1) {
     if (wanted < columns)
-      return tile_of_columns<dense, outputs, columns - 1>(wanted, strip, at, out);
+      return tiles_of_columns<dense, outputs, columns - 1>(wanted, strip, count, at, out);
   }
-  tile<dense, outputs, columns>(strip, at, out);
+  tiles<dense, outputs, columns>(strip, count, at, out);
 }
 
 /// Calls `use` for the places of a strip in tiles of nearly equal widths.
-template <int most>
-LOCKSTEP_INLINE void in_tiles(const Strip& strip, Index at, float* out, auto&& use) {
-  const Index tiles = (strip.places + most - 1) / most;
-  const Index width = strip.places / tiles;
-  const Index wider = strip.places - width * tiles;  // tiles with a place more
-  for (Index i = 0; i < tiles; ++i) {
-    const Index here = i < wider ? width + 1 : width;
-    use(here, strip, at, out);
-    at += here * strip.in_step;
-    out += here * strip.out_step;
-  }
+LOCKSTEP_INLINE void in_tiles(const Strip& strip, Index most, Index at, float* out, auto&& use) {
+  const Index count = (strip.places + most - 1) / most;
+  const Index width = strip.places / count;
+  const Index wider = strip.places - width * count;  // tiles with a place more
+  if (wider > 0) use(width + 1, strip, wider, at, out);
+  const Index done = wider * (width + 1);
+  use(width, strip, count - wider, at + done * strip.in_step, out + done * strip.out_step);
+}
+
+/// Columns of a tile. With 32 registers few taps, but not so few that they are little else than
+/// stores, are best summed for few places at a time: a vector of 512 bits takes two turns to store,
+/// and behind 24 of them in a row the next tile's multiply-adds wait. Eight are stored meanwhile.
+template <int outputs>
+LOCKSTEP_INLINE Index columns_for(Index taps) {
+  constexpr int kAll = tile_columns(outputs);
+  if (kLanes < 16 || outputs == 1 || taps < 4 || taps >= 80) return kAll;
+  return smaller(kAll, kTileOutputs / outputs);
 }
 
 template <int outputs = kTileOutputs>
@@ -131,26 +145,26 @@ void strip_of_outputs(Index wanted, const Strip& strip, Index at, float* out) {
   if constexpr (outputs > 1) {
     if (wanted < outputs) return strip_of_outputs<outputs - 1>(wanted, strip, at, out);
   }
-  constexpr int kColumns = tile_columns(outputs);
-  if (strip.in_step == kGroup) {
-    in_tiles<kColumns>(strip, at, out, tile_of_columns<true, outputs>);
+  const Index columns = columns_for<outputs>(strip.runs * strip.length);
+  if (strip.in_step == kLanes) {
+    in_tiles(strip, columns, at, out, tiles_of_columns<true, outputs>);
   } else {
-    in_tiles<kColumns>(strip, at, out, tile_of_columns<false, outputs>);
+    in_tiles(strip, columns, at, out, tiles_of_columns<false, outputs>);
   }
 }
 
 /// One output, where its taps lie side by side; says whether it has done that.
 bool one_output(const Strip& strip, Index at, float* out) {
-  const auto slide = [&](auto tile) { in_tiles<kSlidingColumns>(strip, at, out, tile); };
+  const auto slide = [&](auto tile) { in_tiles(strip, kSlidingColumns, at, out, tile); };
   switch (strip.side_by_side) {
     case 2:
-      slide(sliding_tile_of_columns<2>);
+      slide(sliding_tiles_of_columns<2>);
       return true;
     case 3:
-      slide(sliding_tile_of_columns<3>);
+      slide(sliding_tiles_of_columns<3>);
       return true;
     case 5:
-      slide(sliding_tile_of_columns<5>);
+      slide(sliding_tiles_of_columns<5>);
       return true;
     default:
       return false;
@@ -179,15 +193,17 @@ void sum_vector(const Strip& strip, Index outputs, Index at, float* out) {
 }  // namespace
 
 void sum_strip(const Strip& strip, Index outputs, Index at, float* out) {
-  if (strip.places == 1) {
-    // A tile of the place's vectors of samples: the sums of a single one would be too few to hide
-    // the time that a multiply-add takes.
-    Strip parts = strip;
-    parts.places = kParts;
-    parts.in_step = kLanes;
-    parts.out_step = kLanes;
-    parts.side_by_side = 0;
-    sum_vector(parts, outputs, at, out);
+  const bool neighbours = strip.in_step == kGroup && strip.out_step == kGroup;
+  const bool slides = outputs == 1 && strip.side_by_side > 1;
+  if (strip.places == 1 || (neighbours && !slides)) {
+    // All vectors of samples are one line: lines of memory are read and written whole, and the sums
+    // of a single place are enough to hide the time that a multiply-add takes.
+    Strip line = strip;
+    line.places *= kParts;
+    line.in_step = kLanes;
+    line.out_step = kLanes;
+    line.side_by_side = 0;
+    sum_vector(line, outputs, at, out);
     return;
   }
   for (int part = 0; part < kParts; ++part)
