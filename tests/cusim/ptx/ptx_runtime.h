@@ -9,3 +9,7 @@
 #include "ptx/ptx_output.h"
 #include "ptx/ptx_types.h"
 #include "ptx/ptx_warp.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#error "translated kernels are to be compiled without AddressSanitizer; link cusim_unsanitized last"
+#endif
