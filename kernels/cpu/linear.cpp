@@ -189,11 +189,18 @@ void any_rows(Index wanted, Index groups, const float* x, const float* dy, Index
   add_samples<rows>(groups, x, dy, dy_group, sums, next_row, add);
 }
 
+/// Rows of a tile. With 32 registers the stores of all sums at once would hold up what comes behind
+/// them (conv_tile.cpp), which few samples do not outweigh.
+Index rows_for(Index groups, Index o) {
+  return kLanes == 16 && groups < kGroupsAtOnce && o > kRows ? 4 : kRows;
+}
+
 /// All rows of dw for `width` inputs, in tiles of nearly equal sizes.
 void add_rows(Index groups, Index d, Index o, Index width, const float* x, const float* dy,
               float* dw, bool add) {
   Index row = 0;
-  for (Index left = (o + kRows - 1) / kRows; left > 0; --left) {
+  const Index most = rows_for(groups, o);
+  for (Index left = (o + most - 1) / most; left > 0; --left) {
     const Index count = (o - row + left - 1) / left;
     const float* gradients = dy + row * kGroup;
     float* to = dw + row * d;
