@@ -31,6 +31,12 @@ constexpr int kPatch = (kElements + 1) * kLanes;
 constexpr int kOutputs = 4;
 constexpr int kPatches = tile_columns(kOutputs);
 
+/// Patches that are best taken together: with 32 registers fewer where sums are short, since many
+/// stores in a row hold up what comes behind them (conv_tile.cpp).
+Index patches_at_once(Index channels) {
+  return kLanes == 16 && channels <= 16 ? 2 : kPatches;
+}
+
 /// The parts of the workspace.
 struct Space {
   float* u;      ///< [tiles of kOutputs outputs][element][c][outputs of the tile]
@@ -194,6 +200,7 @@ void conv_pool_forward_winograd(const WindowGeometry& conv, const WindowGeometry
                                 std::uint8_t* argmax, void* workspace) {
   const Space space = split(sizes_of(conv), workspace);
   const BorderedImage in = bordered(conv);
+  const Index most = patches_at_once(conv.c);
   transform_filters(conv, w, space.u);
   for (Index group = 0; group < conv.groups; ++group) {
     add_border(conv, in, x + group * conv.c * conv.h * conv.w * kGroup, space.image);
@@ -201,7 +208,7 @@ void conv_pool_forward_winograd(const WindowGeometry& conv, const WindowGeometry
       for (int part = 0; part < kParts; ++part) {
         const float* rows = space.image + part * in.floats() + 2 * p * in.row;
         Index patches = 0;
-        Index tiles = (pool.q + kPatches - 1) / kPatches;
+        Index tiles = (pool.q + most - 1) / most;
         for (Index q = 0; q < pool.q; q += patches, --tiles) {
           patches = (pool.q - q + tiles - 1) / tiles;
           for (Index c = 0; c < conv.c; ++c) {

@@ -136,7 +136,7 @@ LOCKSTEP_INLINE void in_tiles(const Strip& strip, Index most, Index at, float* o
 template <int outputs>
 LOCKSTEP_INLINE Index columns_for(Index taps) {
   constexpr int kAll = tile_columns(outputs);
-  if (kLanes < 16 || outputs == 1 || taps < 4 || taps >= 80) return kAll;
+  if (kLanes < 16 || outputs == 1 || taps < 4 || taps >= 40) return kAll;
   return smaller(kAll, kTileOutputs / outputs);
 }
 
