@@ -132,7 +132,7 @@ LOCKSTEP_INLINE void in_tiles(const Strip& strip, Index most, Index at, float* o
 
 /// Columns of a tile. With 32 registers few taps are best summed for few places at a time: a vector
 /// of 512 bits takes two turns to store, and behind 24 of them in a row the next tile's
-/// multiply-adds wait. Eight are stored meanwhile.
+/// multiply-adds wait. Eight are stored mostly meanwhile.
 template <int outputs>
 LOCKSTEP_INLINE Index columns_for(Index taps) {
   constexpr int kAll = tile_columns(outputs);
