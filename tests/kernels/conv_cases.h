@@ -70,6 +70,22 @@ inline std::vector<ConvCase> conv_cases() {
         .pad_right = 3}},
       {{3, 2, 10, 9, 2},
        {.kernel_h = 2, .kernel_w = 3, .stride_h = 3, .stride_w = 4}},  // rest of x unused
+      {{17, 3, 9, 6, 11},  // few channels under a tall kernel, borders on both sides
+       {.kernel_h = 7,
+        .kernel_w = 3,
+        .stride_h = 2,
+        .pad_top = 8,
+        .pad_left = 1,
+        .pad_bottom = 3,
+        .pad_right = 1}},
+      same(2, 5, 9, 7, 6, 1, 1),  // 1x1: rows in threes, which divide nine and stay near
+      // 1x1 whose places are not those of x, in one axis or by a stride that a border makes up for
+      {{2, 2, 5, 4, 3}, {.kernel_h = 1, .kernel_w = 1, .pad_top = 1}},
+      {{2, 2, 5, 4, 3}, {.kernel_h = 1, .kernel_w = 1, .pad_right = 2}},
+      {{2, 2, 3, 4, 3},
+       {.kernel_h = 1, .kernel_w = 1, .stride_h = 2, .pad_top = 1, .pad_bottom = 1}},
+      {{2, 2, 4, 3, 3},
+       {.kernel_h = 1, .kernel_w = 1, .stride_w = 2, .pad_left = 1, .pad_right = 1}},
       {{18, 13, 3, 3, 10},
        {.kernel_h = 3,
         .kernel_w = 3,
