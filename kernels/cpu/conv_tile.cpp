@@ -25,7 +25,7 @@ LOCKSTEP_INLINE void begin(Floats (&total)[outputs][columns], const Strip& strip
   }
 }
 
-/// `count` tiles, one beside the other. `dense`: places are neighbours.
+/// `count` tiles, one beside the other. `dense`: one place's vector lies right behind the other's.
 template <bool dense, int outputs, int columns>
 void tiles(const Strip& strip, Index count, Index at, float* out) {
   const Index in_step = dense ? kLanes : strip.in_step;
@@ -153,22 +153,17 @@ void strip_of_outputs(Index wanted, const Strip& strip, Index at, float* out) {
   }
 }
 
-/// One output, where its taps lie side by side; says whether it has done that.
-bool one_output(const Strip& strip, Index at, float* out) {
-  const auto slide = [&](auto tile) { in_tiles(strip, kSlidingColumns, at, out, tile); };
-  switch (strip.side_by_side) {
-    case 2:
-      slide(sliding_tiles_of_columns<2>);
-      return true;
-    case 3:
-      slide(sliding_tiles_of_columns<3>);
-      return true;
-    case 5:
-      slide(sliding_tiles_of_columns<5>);
-      return true;
-    default:
-      return false;
-  }
+/// Whether there are sliding tiles for the taps that lie side by side.
+bool slides(const Strip& strip, Index outputs) {
+  const Index taps = strip.side_by_side;
+  return outputs == 1 && (taps == 2 || taps == 3 || taps == 5);
+}
+
+void sliding_strip(const Strip& strip, Index at, float* out) {
+  const auto use = [&](auto tiles) { in_tiles(strip, kSlidingColumns, at, out, tiles); };
+  if (strip.side_by_side == 2) return use(sliding_tiles_of_columns<2>);
+  if (strip.side_by_side == 3) return use(sliding_tiles_of_columns<3>);
+  use(sliding_tiles_of_columns<5>);
 }
 
 /// What sums without any tap are.
@@ -180,10 +175,10 @@ void fill(const Strip& strip, Index outputs, float* out) {
   }
 }
 
-/// One vector of samples.
-void sum_vector(const Strip& strip, Index outputs, Index at, float* out) {
+/// Places of one vector each.
+void sum_places(const Strip& strip, Index outputs, Index at, float* out) {
   if (strip.runs * strip.length > 0) {
-    if (outputs == 1 && one_output(strip, at, out)) return;
+    if (slides(strip, outputs)) return sliding_strip(strip, at, out);
     strip_of_outputs(outputs, strip, at, out);
   } else if (!strip.begun) {
     fill(strip, outputs, out);
@@ -194,20 +189,20 @@ void sum_vector(const Strip& strip, Index outputs, Index at, float* out) {
 
 void sum_strip(const Strip& strip, Index outputs, Index at, float* out) {
   const bool neighbours = strip.in_step == kGroup && strip.out_step == kGroup;
-  const bool slides = outputs == 1 && strip.side_by_side > 1;
-  if (strip.places == 1 || (neighbours && !slides)) {
+  if (strip.places == 1 || (kParts > 1 && neighbours && !slides(strip, outputs))) {
     // All vectors of samples are one line: lines of memory are read and written whole, and the sums
-    // of a single place are enough to hide the time that a multiply-add takes.
+    // of a single place are enough to hide the time that a multiply-add takes. Where a group is one
+    // vector, neighbours are a line as they are.
     Strip line = strip;
     line.places *= kParts;
     line.in_step = kLanes;
     line.out_step = kLanes;
     line.side_by_side = 0;
-    sum_vector(line, outputs, at, out);
+    sum_places(line, outputs, at, out);
     return;
   }
   for (int part = 0; part < kParts; ++part)
-    sum_vector(strip, outputs, at + part * kLanes, out + part * kLanes);
+    sum_places(strip, outputs, at + part * kLanes, out + part * kLanes);
 }
 
 }  // namespace lockstep::cpu::LOCKSTEP_CPU_SET
