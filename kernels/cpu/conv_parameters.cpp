@@ -2,7 +2,7 @@
 //
 //   dw(k, c, r, s) = sum over samples and positions of dy(k, p, q) * x(c, y(p, r), x(q, s))
 //
-//             taps (c, s) of a kernel row r
+//             taps (c, s) of a kernel row
 //             t0    t1    t2          A tile keeps outputs x taps sums in registers while it runs
 //         k0  +=    +=    +=          over some rows of positions: so many that the rows of dy and
 //   out-  k1  +=    +=    +=          x stay in a near cache for all taps. In between the sums
@@ -11,8 +11,9 @@
 //
 // Rows of positions whose x lies beyond the edge for a kernel row are left out. Columns beyond it
 // are zeros of a copy of x, where there are any: summed apart, down the image, they are a gain with
-// 32 registers and a loss with 16. The bias gradient rides along with some taps that meet every
-// position. The order of all sums is fixed by the shapes alone.
+// 32 registers and a loss with 16. With 32 registers all rows of a small kernel on few channels are
+// summed together; then rows beyond the edge are zeros of the copy too. The bias gradient rides
+// along with some taps that meet every position. The order of all sums is fixed by shapes alone.
 #include "lockstep/kernels/cpu/conv_parameters.h"
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
@@ -51,7 +52,7 @@ struct Sums {
   bool begun;    ///< add to them; else overwrite them
 };
 
-/// Neighbouring taps of a kernel row: where each reads x, and where its sum waits, in floats.
+/// Taps that are summed together: where each reads x, and where its sum waits, in floats.
 struct Taps {
   const Index* x;
   const Index* sum;
