@@ -7,6 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lockstep/io/weights.h"
+#include "lockstep/layers/zoo.h"
+
 #include "apps/process.h"
 
 namespace lockstep::test {
@@ -20,6 +23,13 @@ inline std::vector<std::string> small_training(const std::string& out,
       "64",    "--out",        out};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
+}
+
+/// The weights of the article's net that the run in `run` has trained.
+inline std::vector<float> article_arena(const std::string& run) {
+  Model model(zoo::article(), {1, 28, 28});
+  load_weights(model, run + "/weights.safetensors");
+  return model.arena();
 }
 
 /// Every line of `text` as JSON; throws for a line that is none.

@@ -4,9 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/io/weights.h"
-#include "lockstep/layers/zoo.h"
-
 #include "apps/process.h"
 #include "apps/read_text.h"
 #include "apps/training_run.h"
@@ -76,12 +73,6 @@ nlohmann::json start_of(const Arguments& arguments) {
   return json_lines(run.out).front();
 }
 
-std::vector<float> arena(const std::string& run) {
-  Model model(zoo::article(), {1, 28, 28});
-  load_weights(model, run + "/weights.safetensors");
-  return model.arena();
-}
-
 }  // namespace
 
 TEST_CASE("resume: interrupted, gone on with, killed and gone on with is the run without a break") {
@@ -122,7 +113,8 @@ TEST_CASE("resume: from the CPU to GPUs and back, close to the run that stayed")
   const auto back =
       start_of({"--resume", folder / "moved", "--json", "--devices", "cpu:2", "--epochs", "3"});
   CHECK(back["bit_differences"][0] == "cpu as backend instead of cuda");
-  CHECK(test::relative_difference(arena(folder / "moved"), arena(folder / "stayed")) <= 1e-4);
+  CHECK(test::relative_difference(article_arena(folder / "moved"),
+                                  article_arena(folder / "stayed")) <= 1e-4);
   CHECK(json_lines(read_text(folder / "moved/metrics.jsonl")).size() == 3);
 }
 

@@ -3,9 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/io/weights.h"
-#include "lockstep/layers/zoo.h"
-
 #include "apps/process.h"
 #include "apps/read_text.h"
 #include "apps/training_run.h"
@@ -53,12 +50,6 @@ std::string weights(const std::string& run) {
   return read_text(run + "/weights.safetensors");
 }
 
-std::vector<float> arena(const std::string& run) {
-  Model model(zoo::article(), {1, 28, 28});
-  load_weights(model, run + "/weights.safetensors");
-  return model.arena();
-}
-
 }  // namespace
 
 TEST_CASE("train: sending the samples gives the bits of samples that lie on the GPU") {
@@ -77,7 +68,8 @@ TEST_CASE("train: a step given piece by piece has the bits of a recorded one; un
   train(folder / "unfused", {"--no-fuse"});
   CHECK(weights(folder / "recorded") == weights(folder / "pieces"));
   CHECK(weights(folder / "recorded") != weights(folder / "unfused"));  // or nothing was fused
-  CHECK(test::relative_difference(arena(folder / "unfused"), arena(folder / "recorded")) <= 1e-3);
+  CHECK(test::relative_difference(article_arena(folder / "unfused"),
+                                  article_arena(folder / "recorded")) <= 1e-3);
 }
 
 TEST_CASE("eval: a GPU gives the figures of the CPU, from weights that a GPU trained") {
