@@ -5,6 +5,10 @@
 
 #include <sys/mman.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace cusim {
 
 namespace {
@@ -65,6 +69,11 @@ Context::~Context() {
   if (!mapping_) return;
 #if defined(CUSIM_TSAN)
   __tsan_destroy_fiber(tsan_fiber_);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  // entry() never returns, so its marks are still there, and those of a kernel that failed: whoever
+  // is given these addresses next must not meet them.
+  __asan_unpoison_memory_region(stack_bottom_, stack_bytes_);
 #endif
   munmap(mapping_, kGuardBytes + kStackBytes);
 }

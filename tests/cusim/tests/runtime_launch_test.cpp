@@ -2,6 +2,11 @@
 #include <cstdlib>
 #include <numeric>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sys/mman.h>
+#endif
+
 #include "runtime_kernels.h"
 
 using namespace cusim::testing;
@@ -45,6 +50,26 @@ TEST_CASE("a seed shuffles the threads of a block and the blocks of a grid") {
   CHECK(threads_in_order == !seeded);
   CHECK(std::is_sorted(blocks.begin(), blocks.end()) == !seeded);
 }
+
+#if defined(__SANITIZE_ADDRESS__)
+TEST_CASE("the stacks of a block's threads leave no marks of AddressSanitizer behind") {
+  {  // The stream's thread keeps the stacks until it ends.
+    const TestStream stream;
+    const DeviceArray<float> x(std::vector<float>(64));
+    REQUIRE(launch(add, 1, 64, stream, x.data(), 2.0f, 64) == cudaSuccess);
+    REQUIRE(launch(half_block_waits, 1, 64, stream) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(stream) != cudaSuccess);
+  }
+  cusim_revive_devices();
+  // The kernel hands out the addresses that were given back last.
+  constexpr std::size_t kBytes = std::size_t{32} << 20;
+  void* const fresh = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  REQUIRE(fresh != MAP_FAILED);
+  CHECK(__asan_region_is_poisoned(fresh, kBytes) == nullptr);
+  munmap(fresh, kBytes);
+}
+#endif
 
 TEST_CASE("launches by triple chevrons arrive as nvcc makes them") {
   const DeviceArray<float> x({1.0f});
