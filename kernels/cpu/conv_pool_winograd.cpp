@@ -31,10 +31,13 @@ constexpr int kPatch = (kElements + 1) * kLanes;
 constexpr int kOutputs = 4;
 constexpr int kPatches = tile_columns(kOutputs);
 
-/// Patches that are best taken together: with 32 registers fewer where sums are short, since many
-/// stores in a row hold up what comes behind them (conv_tile.cpp).
+/// Up to as many channels sums are so short that, with 32 registers, many stores in a row hold up
+/// what comes behind them (conv_tile.cpp).
+constexpr Index kFewChannels = 16;
+
+/// Patches that are best taken together.
 Index patches_at_once(Index channels) {
-  return kLanes == 16 && channels <= 16 ? 2 : kPatches;
+  return kLanes == 16 && channels <= kFewChannels ? 2 : kPatches;
 }
 
 /// The parts of the workspace.

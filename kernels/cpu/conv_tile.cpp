@@ -130,13 +130,16 @@ LOCKSTEP_INLINE void in_tiles(const Strip& strip, Index most, Index at, float* o
   use(width, strip, count - wider, at + done * strip.in_step, out + done * strip.out_step);
 }
 
+/// From so many on a tile's stores are few beside its multiply-adds.
+constexpr Index kManyTaps = 40;
+
 /// Columns of a tile. With 32 registers few taps are best summed for few places at a time: a vector
 /// of 512 bits takes two turns to store, and behind 24 of them in a row the next tile's
 /// multiply-adds wait. Eight are stored mostly meanwhile.
 template <int outputs>
 LOCKSTEP_INLINE Index columns_for(Index taps) {
   constexpr int kAll = tile_columns(outputs);
-  if (kLanes < 16 || outputs == 1 || taps >= 40) return kAll;
+  if (kLanes < 16 || outputs == 1 || taps >= kManyTaps) return kAll;
   return smaller(kAll, kTileOutputs / outputs);
 }
 

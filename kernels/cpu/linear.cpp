@@ -190,7 +190,7 @@ void any_rows(Index wanted, Index groups, const float* x, const float* dy, Index
 }
 
 /// Rows of a tile. With 32 registers the stores of all sums at once would hold up what comes behind
-/// them (conv_tile.cpp), which few samples do not outweigh.
+/// them (conv_tile.cpp), which few samples do not outweigh; few rows, which are one tile, do.
 Index rows_for(Index groups, Index o) {
   return kLanes == 16 && groups < kGroupsAtOnce && o > kRows ? 4 : kRows;
 }
