@@ -10,7 +10,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 copy=$root/build/mutations
 page=$root/docs/reliability.md
-limit=900  # seconds for the tests of a fault: one that makes them hang is caught too
+limit=1800  # seconds for the tests of a fault: one that makes them hang is caught too
 export TSAN_OPTIONS=halt_on_error=1${TSAN_OPTIONS:+:$TSAN_OPTIONS}  # a race that has been seen is enough
 cores=$(nproc)
 
