@@ -45,7 +45,7 @@ cusim_switch_stack:
 .size cusim_switch_stack, .-cusim_switch_stack
 )");
 
-Context::Context(void (*entry)()) : stack_bytes_(kStackBytes) {
+Context::Context(void (*entry)(), [[maybe_unused]] bool apart) : stack_bytes_(kStackBytes) {
   mapping_ = mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping_ == MAP_FAILED) throw std::bad_alloc();
@@ -61,14 +61,14 @@ Context::Context(void (*entry)()) : stack_bytes_(kStackBytes) {
   for (std::size_t i = 0; i < kRegisters; ++i) *--top = nullptr;
   stack_pointer_ = top;
 #if defined(CUSIM_TSAN)
-  tsan_fiber_ = __tsan_create_fiber(0);
+  if (apart) tsan_fiber_ = __tsan_create_fiber(0);
 #endif
 }
 
 Context::~Context() {
   if (!mapping_) return;
 #if defined(CUSIM_TSAN)
-  __tsan_destroy_fiber(tsan_fiber_);
+  if (tsan_fiber_) __tsan_destroy_fiber(tsan_fiber_);
 #endif
 #if defined(__SANITIZE_ADDRESS__)
   // entry() never returns, so its marks are still there, and those of a kernel that failed: whoever
@@ -84,12 +84,13 @@ void Context::adopt_thread() {
 #endif
 }
 
-void Context::switch_to(Context& to, [[maybe_unused]] bool ordered) {
+void Context::switch_to(Context& to, [[maybe_unused]] bool apart) {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(&fake_stack_, to.stack_bottom_, to.stack_bytes_);
 #endif
 #if defined(CUSIM_TSAN)
-  __tsan_switch_to_fiber(to.tsan_fiber_, ordered ? 0 : 1);
+  constexpr unsigned kNoOrder = 1;
+  if (apart) __tsan_switch_to_fiber(to.tsan_fiber_, kNoOrder);
 #endif
   cusim_switch_stack(&stack_pointer_, to.stack_pointer_);
 #if defined(__SANITIZE_ADDRESS__)

@@ -47,8 +47,10 @@ class Context {
  public:
   /// The host thread's.
   Context() = default;
-  /// A new one, which runs entry() at the first switch; entry never returns.
-  explicit Context(void (*entry)());
+  /// A new one, which runs entry() at the first switch; entry never returns. `apart`:
+  /// ThreadSanitizer takes it for a thread of its own. Then every switch costs as much as there are
+  /// such threads; else it is the host's thread, whose calls are only shown out of order.
+  Context(void (*entry)(), bool apart);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -56,9 +58,9 @@ class Context {
   /// Before a host thread's context is switched from: takes the thread's identity.
   void adopt_thread();
 
-  /// Goes on in `to` until something switches back. `ordered` false: ThreadSanitizer sees two
-  /// threads that know nothing of each other.
-  void switch_to(Context& to, bool ordered);
+  /// Goes on in `to` until something switches back. `apart`, as one of the two was made:
+  /// ThreadSanitizer sees two threads that know nothing of each other.
+  void switch_to(Context& to, bool apart);
 
   /// First thing in entry(): `from` is the context that switched here.
   static void arrive(Context& from);

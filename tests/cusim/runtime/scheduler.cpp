@@ -114,18 +114,18 @@ Fiber* Scheduler::fiber_for_next_thread() {
     idle_.pop_back();
     return fiber;
   }
-  fibers_.push_back(std::make_unique<Fiber>(&entry));
+  fibers_.push_back(std::make_unique<Fiber>(&entry, race_check()));
   return own = fibers_.back().get();
 }
 
 void Scheduler::resume(Fiber* fiber) {
   running_ = fiber;
   current_thread = fiber->thread;
-  host_.switch_to(fiber->context, !race_check());
+  host_.switch_to(fiber->context, race_check());
 }
 
 void Scheduler::pause(Fiber* fiber) {
-  fiber->context.switch_to(host_, !race_check());
+  fiber->context.switch_to(host_, race_check());
 }
 
 /// What a fiber does as long as it lives.

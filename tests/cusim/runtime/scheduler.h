@@ -18,7 +18,7 @@ inline constexpr unsigned kWarpSize = 32;
 inline constexpr int kLaunchFailure = 719;
 
 struct Fiber {
-  explicit Fiber(void (*entry)()) : context(entry) {}
+  Fiber(void (*entry)(), bool apart) : context(entry, apart) {}
 
   Context context;
   Thread* thread = nullptr;  ///< the one that runs or waits on it
