@@ -113,8 +113,8 @@ TEST_CASE("resume: from the CPU to GPUs and back, close to the run that stayed")
   const auto back =
       start_of({"--resume", folder / "moved", "--json", "--devices", "cpu:2", "--epochs", "3"});
   CHECK(back["bit_differences"][0] == "cpu as backend instead of cuda");
-  CHECK(test::relative_difference(article_arena(folder / "moved"),
-                                  article_arena(folder / "stayed")) <= 1e-4);
+  CHECK(test::relative_difference(test::article_arena(folder / "moved"),
+                                  test::article_arena(folder / "stayed")) <= 1e-4);
   CHECK(json_lines(read_text(folder / "moved/metrics.jsonl")).size() == 3);
 }
 

@@ -68,8 +68,8 @@ TEST_CASE("train: a step given piece by piece has the bits of a recorded one; un
   train(folder / "unfused", {"--no-fuse"});
   CHECK(weights(folder / "recorded") == weights(folder / "pieces"));
   CHECK(weights(folder / "recorded") != weights(folder / "unfused"));  // or nothing was fused
-  CHECK(test::relative_difference(article_arena(folder / "unfused"),
-                                  article_arena(folder / "recorded")) <= 1e-3);
+  CHECK(test::relative_difference(test::article_arena(folder / "unfused"),
+                                  test::article_arena(folder / "recorded")) <= 1e-3);
 }
 
 TEST_CASE("eval: a GPU gives the figures of the CPU, from weights that a GPU trained") {
