@@ -17,10 +17,12 @@ struct BorderedImage {
   [[nodiscard]] Index floats() const { return h * row; }
 };
 
+/// Extent of an image along one axis with what the windows reach beyond it.
+LOCKSTEP_INLINE Index reach(Index pad, Index extent, Index outputs, Index stride, Index kernel) {
+  return larger(pad + extent, (outputs - 1) * stride + kernel);
+}
+
 LOCKSTEP_INLINE BorderedImage bordered(const WindowGeometry& g) {
-  const auto reach = [](Index pad, Index extent, Index outputs, Index stride, Index kernel) {
-    return larger(pad + extent, (outputs - 1) * stride + kernel);
-  };
   const Index w = reach(g.pad_left, g.w, g.q, g.stride_w, g.kernel_w);
   return {.top = g.pad_top,
           .left = g.pad_left,

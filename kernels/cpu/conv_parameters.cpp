@@ -18,6 +18,7 @@
 // is fixed by shapes alone.
 #include "lockstep/kernels/cpu/conv_parameters.h"
 
+#include "lockstep/kernels/cpu/conv_image.h"
 #include "lockstep/kernels/cpu/conv_parameters_tile.h"
 
 namespace lockstep::cpu::LOCKSTEP_CPU_SET {
@@ -49,11 +50,11 @@ struct Plan {
 };
 
 Plan plan_of(const WindowGeometry& g) {
-  const bool all_rows = kLanes == 16 && g.kernel_w <= 3 && g.c <= 3;
+  const bool all_rows = kLanes == 16 && g.kernel_w <= 3 && g.c <= 3 && g.kernel_h > 1;
   const Index kernel_rows = all_rows ? g.kernel_h : 1;
   const Index above = all_rows ? g.pad_top : 0;
-  const Index rows = all_rows ? larger(above + g.h, (g.p - 1) * g.stride_h + g.kernel_h) : g.h;
-  const Index columns = larger(g.pad_left + g.w, (g.q - 1) * g.stride_w + g.kernel_w);
+  const Index rows = all_rows ? reach(above, g.h, g.p, g.stride_h, g.kernel_h) : g.h;
+  const Index columns = reach(g.pad_left, g.w, g.q, g.stride_w, g.kernel_w);
   return {g,
           kernel_rows,
           {g.pad_left, columns, above, rows, columns * kGroup, rows * columns * kGroup},
@@ -62,20 +63,20 @@ Plan plan_of(const WindowGeometry& g) {
           g.p * g.q * kGroup};
 }
 
-/// Rows of positions [first, end) for which kernel row r, or all that are summed together, are
-/// inside the image that the taps read.
+/// Rows of positions [first, end) for which kernel row r is inside the image that the taps read.
+/// Where kernel rows are summed together that image has all rows of all of them.
 struct Rows {
   Index first, end;
 };
 
 Rows rows_inside(const Plan& plan, Index r) {
   const WindowGeometry& g = plan.g;
-  if (plan.kernel_rows == g.kernel_h && g.kernel_h > 1) return {0, g.p};
-  const auto from = [&](Index x_row) {  // the first position that reads this row or a later one
-    return at_least_zero((x_row + g.pad_top - r + g.stride_h - 1) / g.stride_h);
+  const Index missing = g.pad_top - plan.image.above;
+  const auto from = [&](Index row) {  // the first position that reads this row or a later one
+    return at_least_zero((row + missing - r + g.stride_h - 1) / g.stride_h);
   };
-  const Index first = g.pad_top < r ? 0 : from(0);
-  const Index end = g.h + g.pad_top < r ? 0 : smaller(g.p, from(g.h));
+  const Index first = missing < r ? 0 : from(0);
+  const Index end = plan.image.rows + missing < r ? 0 : smaller(g.p, from(plan.image.rows));
   return {first, larger(first, end)};
 }
 
